@@ -1,0 +1,1 @@
+"""How things look: values in, text or HTML out."""
