@@ -1,0 +1,52 @@
+# Everything a person runs here. `make help` lists the targets.
+
+PYTHON ?= python3
+
+# A wheel that is already on this machine is not downloaded again; pip speaks only when something is wrong.
+PIP_INSTALL = -m pip install -qq --disable-pip-version-check
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test browser lint types bench clean
+
+help:  ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/installed  ## run demo.ipynb and print what its reports say
+	@.venv/bin/python docs/run_demo.py
+
+test: .venv/installed .venv-colab/installed  ## run the tests with today's IPython, then with Colab's
+	.venv/bin/python -m pytest -q
+	.venv-colab/bin/python -m pytest -q
+
+browser: .venv/installed  ## run the tests that drive JupyterLab in chromium
+	.venv/bin/python -m pytest -q tests/browser
+
+lint: .venv/installed  ## check style and formatting
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+
+types: .venv/installed  ## check types
+	.venv/bin/mypy
+
+bench: .venv/installed  ## measure what a report costs
+	for script in benchmarks/*.py; do .venv/bin/python "$$script"; done
+
+clean:  ## remove the environments and everything that tests and tools left
+	rm -rf .venv .venv-colab build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find torchmagic tests docs benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# The stamps: an environment is made again only when what it is made from has changed.
+.venv/installed: pyproject.toml constraints.txt
+	@echo "making .venv (a minute or two)"
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python $(PIP_INSTALL) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.venv-colab/installed: pyproject.toml constraints-colab.txt
+	@echo "making .venv-colab (a minute or two)"
+	@$(PYTHON) -m venv .venv-colab
+	@.venv-colab/bin/python $(PIP_INSTALL) -c constraints-colab.txt -e '.[test]'
+	@touch $@
