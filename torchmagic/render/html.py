@@ -27,26 +27,23 @@ _GREEN: Final = "46,160,67"
 _LEVEL_COLOURS: Final = {"error": _RED, "warning": _AMBER, "note": _BLUE}
 _DIFF_COLOURS: Final = {"-": _RED, "+": _GREEN}
 
-_MONOSPACE: Final = "font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace)"
 _QUIET: Final = "opacity:.75"
 
 
 def report_html(inspection: Inspection) -> str:
     """Return a report as HTML: one line when nothing is wrong, else a line for each finding that unfolds to its fix."""
     page = report_page(inspection)
-    rest = escape("".join(f" · {tail}" for tail in page.tails))
-    parts = []
-    if page.findings.entries or page.earlier.entries:
-        # No <h3>: JupyterLab would list it in the notebook's table of contents.
-        style = "margin:0 0 .4em;font-weight:600"
-        parts.append(f'<p role="heading" aria-level="3" style="{style}">{escape(page.title)}{_quiet(rest)}</p>')
-        parts.append(_entries(page.findings))
-        parts.append(_folded(page.earlier, page.earlier.title))
-        parts.append(_folded(page.notes, page.notes.title))
-    elif page.notes.entries:
-        parts.append(_folded(page.notes, f"{page.title}{rest} · {page.notes.title}"))
+    tails = "".join(f" · {_whole(escape(tail))}" for tail in page.tails)
+    folds = [section for section in (page.earlier, page.notes) if section.entries]
+    if page.findings.entries:
+        parts = [_title(page.title, tails), _entries(page.findings), *(_folded(fold, fold.title) for fold in folds)]
+    elif len(folds) == 1:
+        # Still one quiet line: it unfolds to what little there is.
+        notes = f" · {page.notes.title}" if page.notes.entries else ""
+        parts = [_folded(folds[0], f"{escape(page.title)}{tails}{notes}")]
     else:
-        parts.append(f'<p style="margin:0;{_QUIET}">{escape(page.title)}{rest}</p>')
+        line = f'<p style="margin:0;{_QUIET}">{escape(page.title)}{tails}</p>'
+        parts = [line, *(_folded(fold, fold.title) for fold in folds)]
     parts.extend(f'<p style="margin:.3em 0 0;{_QUIET}">{_written(remark)}</p>' for remark in page.remarks)
     return _framed(parts)
 
@@ -66,16 +63,18 @@ def _framed(parts: Iterable[str]) -> str:
     return f'<div class="torchmagic" style="line-height:1.5;max-width:60em">{"".join(parts)}</div>'
 
 
-def _folded(section: Section, title: str) -> str:
-    if not section.entries:
-        return ""
-    summary = f'<summary style="cursor:pointer;{_QUIET}">{escape(title)}</summary>'
-    return f'<details style="margin:.4em 0 0">{summary}{_entries(section)}</details>'
+def _title(title: str, tails: str) -> str:
+    # No <h3>: JupyterLab would list it in the notebook's table of contents.
+    heading = f'<p role="heading" aria-level="3" style="margin:0 0 .4em;font-weight:600">{escape(title)}'
+    return f'{heading}<span style="font-weight:400;{_QUIET}">{tails}</span></p>'
+
+
+def _folded(section: Section, summary: str) -> str:
+    summary = f'<summary style="cursor:pointer;{_QUIET}">{summary}</summary>'
+    return f'<details style="margin:.5em 0 0">{summary}{_entries(section)}</details>'
 
 
 def _entries(section: Section) -> str:
-    if not section.entries:
-        return ""
     items = "".join(_entry(entry) for entry in section.entries)
     rest = _paragraph(_written(section.rest)) if section.rest else ""
     return f'<ul role="list" style="list-style:none;margin:0;padding:0">{items}</ul>{rest}'
@@ -84,7 +83,8 @@ def _entries(section: Section) -> str:
 def _entry(entry: Entry) -> str:
     colour = _LEVEL_COLOURS[entry.level]
     mark = f"padding:0 .45em;border-radius:3px;font-size:.9em;background:rgba({colour},.18)"
-    summary = f'<span style="{mark}">{entry.level}</span> {_written(entry.fact)}{_quiet(escape(f" · {entry.place}"))}'
+    place = f'<span style="{_QUIET}"> · {_whole(escape(entry.place))}</span>'
+    summary = f'<span style="{mark}">{entry.level}</span> {_written(entry.fact)}{place}'
     body = "".join(_block(block) for block in (*entry.details, *entry.reasons))
     item = f"margin:.25em 0;padding:0 0 0 .6em;border-left:3px solid rgba({colour},.6)"
     return (
@@ -103,21 +103,29 @@ def _block(block: Block) -> str:
 
 
 def _snippet(snippet: Snippet) -> str:
-    lines = []
-    for mark, line in snippet.lines:
-        text = escape(f"{mark} {line}" if mark else line)
-        colour = _DIFF_COLOURS.get(mark)
-        lines.append(f'<span style="background:rgba({colour},.16)">{text}</span>' if colour else text)
+    lines = "\n".join(_line(mark, line) for mark, line in snippet.lines)
     style = "margin:.3em 0;padding:.4em .6em;background:rgba(127,127,127,.08);border-radius:3px;overflow-x:auto"
-    return f'<pre style="{style}"><code style="background:none;padding:0">{chr(10).join(lines)}</code></pre>'
+    return f'<pre style="{style}"><code style="background:none;padding:0">{lines}</code></pre>'
+
+
+def _line(mark: str, line: str) -> str:
+    if not mark:
+        return escape(line)
+    # The mark is for the eye: copied code should run.
+    text = f'<span style="user-select:none">{mark} </span>{escape(line)}'
+    colour = _DIFF_COLOURS.get(mark)
+    if colour is None:
+        return text
+    return f'<span style="display:inline-block;min-width:100%;background:rgba({colour},.16)">{text}</span>'
 
 
 def _paragraph(inner: str) -> str:
     return f'<p style="margin:.3em 0">{inner}</p>'
 
 
-def _quiet(inner: str) -> str:
-    return f'<span style="font-weight:400;{_QUIET}">{inner}</span>'
+def _whole(inner: str) -> str:
+    """Keep a few words on one line."""
+    return f'<span style="display:inline-block">{inner}</span>'
 
 
 def _written(sentence: Sentence) -> str:
@@ -125,5 +133,5 @@ def _written(sentence: Sentence) -> str:
 
 
 def _code(text: str) -> str:
-    style = f"{_MONOSPACE};font-size:.95em;padding:0 .25em;background:rgba(127,127,127,.12);unicode-bidi:isolate"
+    style = "display:inline-block;padding:0 .25em;background:rgba(127,127,127,.12);unicode-bidi:isolate"
     return f'<code style="{style}">{escape(text)}</code>'

@@ -96,7 +96,7 @@ def report_page(inspection: Inspection) -> Page:
         title=f"torchcheck: {_verdict(inspection, len(here), len(earlier))}",
         tails=_tails(inspection),
         findings=_section("", here, inspection, told),
-        earlier=_section("from earlier cells", earlier, inspection, told),
+        earlier=_section(f"{len(earlier):,} from earlier cells", earlier, inspection, told),
         notes=_section(_by_level(inspection.notes), inspection.notes, inspection, told),
         remarks=(*_remarks("Skipped", inspection.skipped), *_remarks("Rule failed", inspection.failures)),
     )
@@ -132,6 +132,8 @@ RULES_HINT: Final = marked("`%torchcheck explain RULE` says why, and shows a bad
 
 def _verdict(inspection: Inspection, here: int, earlier: int) -> str:
     if not inspection.findings:
+        if any(finding.level != "note" for finding in inspection.notes):
+            return "no errors"
         return "nothing new" if inspection.still_standing else "nothing wrong"
     if not earlier:
         return count(here, "finding")
@@ -197,6 +199,8 @@ def _entry(finding: Finding, inspection: Inspection, *, told: bool) -> Entry:
 
 def _fact(finding: Finding) -> Sentence:
     """Return the message with its subject cut to a readable length, whatever quotes the subject contains."""
+    if not finding.subject:
+        return marked(cut(visible(finding.message), _LONGEST_MESSAGE))
     head = f"`{finding.subject}`"
     rest = finding.message[len(head) :] if finding.message.startswith(head) else f": {finding.message}"
     return (Code(cut(visible(finding.subject), _LONGEST_SUBJECT)), *marked(cut(visible(rest), _LONGEST_MESSAGE)))

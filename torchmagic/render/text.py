@@ -54,7 +54,7 @@ def rules_text(lessons: Sequence[Lesson]) -> str:
 
 def _first_line(page: Page) -> str:
     notes = [f"{page.notes.title} (`--level note` shows them)"] if page.notes.entries else []
-    return " · ".join([page.title, *(_unbroken(tail) for tail in page.tails), *notes])
+    return " · ".join([page.title, *(_unbroken(tail) for tail in (*page.tails, *notes))])
 
 
 def _section(section: Section, *, brief: bool) -> Iterable[str]:
