@@ -1,0 +1,57 @@
+"""The source that IPython stores when it compiles a cell: its name, and what tracebacks show of it."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from typing import TYPE_CHECKING, Any
+
+from torchmagic.cells.transformer import line_as_typed
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+
+def find_cell_frame(namespace: dict[str, Any]) -> FrameType | None:
+    """Return the nearest calling frame that runs in `namespace`: inside a magic, that of the cell which called it."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and frame.f_globals is not namespace:
+        frame = frame.f_back
+    return frame
+
+
+def find_filename(shell: InteractiveShell, result: ExecutionResult) -> str | None:
+    """Return the name under which the cell that ended with `result` was compiled, or None when it is not stored."""
+    info: Any = result.info
+    # IPython 9 notes the transformed cell, and the number of a cell that leaves no history.
+    code = getattr(info, "transformed_cell", None) or shell.transform_cell(info.raw_cell)  # type: ignore[no-untyped-call]
+    number = shell.execution_count if result.execution_count is None else result.execution_count
+    filename: str = shell.compile.get_code_name(info.raw_cell, code, number)
+    return filename if filename in linecache.cache else None
+
+
+def show_as_typed(filename: str, line: int) -> None:
+    """Make the stored source of `filename` show line `line` as the user typed it.
+
+    Tracebacks read this source, in which the magic is a call.
+    """
+    for cache in _stores():
+        entry = cache.get(filename)
+        # An entry of one item is a source that nobody has read yet.
+        if entry is None or len(entry) != 4 or len(entry[2]) < line:
+            continue
+        size, changed, lines, name = entry
+        shown = list(lines)
+        shown[line - 1] = line_as_typed(shown[line - 1])
+        cache[filename] = (size, changed, shown, name)
+
+
+def _stores() -> list[dict[str, Any]]:
+    """Return the places where sources are stored.
+
+    IPython 7 keeps a second one, `linecache._ipython_cache` (seen in 7.34), from which it restores the first; later
+    versions do without.
+    """
+    return [linecache.cache, getattr(linecache, "_ipython_cache", {})]

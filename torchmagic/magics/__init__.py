@@ -1,0 +1,22 @@
+"""The magics: parse the line, call one function, show what it returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchmagic.magics.torchcheck import TorchcheckMagics, load_torchcheck, unload_torchcheck
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["TorchcheckMagics", "load", "unload"]
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register every magic in `shell`, in place of any copy that is there already."""
+    load_torchcheck(shell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take every magic away from `shell`."""
+    unload_torchcheck(shell)

@@ -1,0 +1,141 @@
+"""The magic `%%torchcheck`: run the cell, then report on what it left in the namespace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+
+from torchmagic.cells.lifecycle import Lifecycle
+from torchmagic.cells.stored_source import find_cell_frame, show_as_typed
+from torchmagic.cells.transformer import arm_cell
+from torchmagic.magics.check_request import guarded, make_report, make_request, strict_error
+from torchmagic.magics.options import help_text, known_rule, options_from, parse, rules_by_name, with_help
+from torchmagic.magics.showing import say, show
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from torchmagic.cells.lifecycle import OpenCell
+    from torchmagic.magics.check_request import CheckRequest
+    from torchmagic.magics.options import Options
+
+_EVENTS: Final = ("pre_run_cell", "post_run_cell")
+
+
+@magics_class
+class TorchcheckMagics(Magics):
+    """The magic, with what it knows of its shell's cells."""
+
+    shell: InteractiveShell
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.lifecycle = Lifecycle(shell)
+
+    @line_cell_magic
+    @with_help
+    def torchcheck(self, line: str, cell: str | None = None) -> None:  # noqa: D102 -- its docstring is the help
+        parsed = parse(line)
+        options = options_from(parsed)
+        if parsed.help:
+            say(help_text())
+        elif cell is not None:
+            self._run_below(line, cell)
+        elif parsed.cell:
+            self._arm(options)
+        elif parsed.action is None:
+            self._check_now(options)
+        elif parsed.action == "on":
+            self._report_after_every_cell(options)
+        elif parsed.action == "off":
+            self.lifecycle.set_standing(None)
+        elif parsed.action == "explain":
+            self._explain(parsed.rule)
+        else:
+            self._list_rules()
+
+    def _arm(self, options: Options) -> None:
+        """Ask for a report on the running cell; one is enough, however often the call stands in a loop."""
+        cell = self.lifecycle.current()
+        if cell is None or (cell.request is not None and not cell.standing):
+            return
+        frame = find_cell_frame(self.shell.user_ns)
+        if frame is not None:
+            show_as_typed(frame.f_code.co_filename, frame.f_lineno)
+        filename = None if frame is None else frame.f_code.co_filename
+        cell.request = make_request(self.shell, options, cell.raw_cell, filename)
+        cell.standing = False
+
+    def _check_now(self, options: Options) -> None:
+        error = None
+        with guarded():
+            report = make_report(self.shell, options)
+            error = strict_error(report) if options.strict else None
+        if error is not None:
+            raise error
+
+    def _report_after_every_cell(self, options: Options) -> None:
+        from torchmagic.checking import Memory
+
+        memory = Memory()
+
+        def make(cell: OpenCell) -> CheckRequest:
+            return make_request(self.shell, options, cell.raw_cell, memory=memory)
+
+        self.lifecycle.set_standing(make)
+
+    def _explain(self, name: str) -> None:
+        from torchmagic.render.html import lesson_html
+        from torchmagic.render.text import lesson_text
+
+        rules = rules_by_name()
+        lesson = rules[known_rule(name, rules)].lesson()
+        show(self.shell, lambda: lesson_text(lesson), lambda: lesson_html(lesson))
+
+    def _list_rules(self) -> None:
+        from torchmagic.render.html import rules_html
+        from torchmagic.render.text import rules_text
+
+        lessons = [rule.lesson() for rule in rules_by_name().values()]
+        show(self.shell, lambda: rules_text(lessons), lambda: rules_html(lessons))
+
+    def _run_below(self, line: str, cell: str) -> None:
+        """Run a cell that reached the magic by another way than its first line, such as an alias.
+
+        IPython has handed the body over, so it runs as a cell within the cell: without top-level `await`, and with
+        the traceback of an error shown twice.
+        """
+        _register_transformer(self.shell)
+        self.shell.run_cell(f"%%torchcheck {line}\n{cell}").raise_error()  # type: ignore[no-untyped-call]
+
+
+def load_torchcheck(shell: InteractiveShell) -> None:
+    """Register the magic and the events it listens to, in place of any earlier copy's."""
+    unload_torchcheck(shell)
+    magics = TorchcheckMagics(shell)
+    shell.register_magics(magics)
+    _register_transformer(shell)
+    for event in _EVENTS:
+        shell.events.register(event, getattr(magics.lifecycle, event))
+
+
+def unload_torchcheck(shell: InteractiveShell) -> None:
+    """Take away the magic, its transformer and its events, whichever copy of this module registered them."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("torchcheck", None)
+    transformers = shell.input_transformers_cleanup
+    transformers[:] = [transformer for transformer in transformers if not _is_ours(transformer)]
+    for event in _EVENTS:
+        callbacks = shell.events.callbacks[event]
+        callbacks[:] = [callback for callback in callbacks if not _is_ours(callback)]
+
+
+def _register_transformer(shell: InteractiveShell) -> None:
+    if arm_cell not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.append(arm_cell)
+
+
+def _is_ours(function: object) -> bool:
+    """Tell whether this package, in this copy or another one, registered `function`."""
+    return getattr(function, "__module__", "").startswith("torchmagic.cells.")
