@@ -1,0 +1,72 @@
+"""Every rule flags its bad cell, is quiet about its good cell, and its fix makes the bad cell quiet."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import pytest
+
+import torchmagic
+from torchmagic.checking import rules
+
+
+def run_cell(source: str, name: str) -> dict[str, Any]:
+    """Execute a cell as IPython would, so that its text can be found by the name it is compiled under."""
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    error = None
+    try:
+        exec(compile(source, filename, "exec"), namespace)
+    except Exception as problem:
+        error = problem
+    return {"namespace": namespace, "source": source, "error": error, "filename": filename}
+
+
+def look(source: str, name: str) -> Any:
+    """Run a cell and check what it left."""
+    from torchmagic.checking import check
+
+    ran = run_cell(source, name)
+    return check(ran["namespace"], source=source, error=ran["error"], filename=ran["filename"])
+
+
+@pytest.fixture(params=sorted(rules()))
+def rule(request: pytest.FixtureRequest) -> Any:
+    """Each rule in turn."""
+    return rules()[request.param]
+
+
+def test_bad_cell_is_flagged(rule: Any) -> None:
+    """The rule, and no other, speaks about its bad cell."""
+    report = look(rule.lesson().bad, f"{rule.name()}-bad")
+
+    assert {finding.rule for finding in report.findings} == {rule.name()}
+    assert report.failures == ()
+
+
+def test_good_cell_is_quiet(rule: Any) -> None:
+    """No rule speaks about the good cell."""
+    report = look(rule.lesson().good, f"{rule.name()}-good")
+
+    assert [str(finding) for finding in report.findings] == []
+    assert report.failures == ()
+
+
+def test_lesson_is_complete(rule: Any) -> None:
+    """A rule says what, why and what to do."""
+    lesson = rule.lesson()
+
+    assert lesson.summary.endswith(".")
+    assert len(lesson.reasons.split("\n\n")) >= 2
+
+
+def test_check_without_source_uses_the_live_objects_alone() -> None:
+    """A namespace can be looked at without any text."""
+    import torch
+
+    report = torchmagic.check({"x": torch.ones(3)})
+
+    assert len(report) == 0
+    assert report.looked.tensors == 1

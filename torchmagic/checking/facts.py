@@ -1,0 +1,222 @@
+"""Everything a rule may know about a cell: its live objects, its text and its outcome, joined."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torchmagic.checking.memory import Memory
+from torchmagic.checking.usercode import earlier_texts, is_user_file
+from torchmagic.namespace import Namespace, Place, Seen, Snapshot
+from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
+from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
+from torchmagic.source.program import CLASS, CLOSURE
+
+
+@dataclass(frozen=True)
+class FailedFrame:
+    """A frame of the user's code in the traceback of the cell's error, the outermost first."""
+
+    filename: str
+    line: int
+    function: str
+    variables: Mapping[str, Any]
+    is_cell: bool
+
+
+class Facts:
+    """The facts of one look. They hold the user's objects: drop them as soon as the report is made.
+
+    Args:
+        found: the live objects.
+        source: the cell, or None when a namespace is looked at without one.
+        error: the exception that ended the cell.
+        before: what was noted before the cell ran.
+        device: the device that tensors should be on, when the user said so.
+        memory: what earlier reports read and showed.
+    """
+
+    def __init__(
+        self,
+        found: Namespace,
+        *,
+        source: SourceText | None = None,
+        error: BaseException | None = None,
+        before: Snapshot | None = None,
+        device: str | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self.found = found
+        self.source = source
+        self.error = error
+        self.before = before
+        self.device = device
+        self.memory = memory
+        self._writes_by_place: dict[int, list[Write]] = {}
+
+    @cached_property
+    def program(self) -> Program | None:
+        """The cell's statements and those of the functions it uses; None without a cell that parses."""
+        if self.source is None or self.source.tree is None:
+            return None
+        return Program(self.source, earlier_texts(self.found, self.source), self._runs)
+
+    def value(self, ref: Ref, scope: Scope | None = None) -> Any:
+        """Return the live object a path leads to at the end of the cell, or MISSING.
+
+        Inside a method, `self` is taken to be some instance of the class.
+        """
+        if scope is not None and not isinstance((owner := scope.owner_of(ref.root)).node, ast.Module):
+            if owner.class_name is None or owner.parameters[:1] != [ref.root]:
+                return MISSING
+            obj = self._instances.get(owner.class_name, MISSING)
+            for kind, key in ref.steps:
+                obj = get_attribute(obj, key) if kind == "attr" and obj is not MISSING else MISSING
+            return obj
+        if ref.root not in self.found.names:
+            return getattr(builtins, ref.root, MISSING) if not ref.steps else MISSING
+        return resolve(self.found.names, ref.root, ref.steps)
+
+    @cached_property
+    def _instances(self) -> dict[str, Any]:
+        """One live instance of each class, by the names of the class and its bases."""
+        instances: dict[str, Any] = {}
+        for seen in self.found.seen.values():
+            for kind in type.__getattribute__(type(seen.obj), "__mro__")[:-1]:
+                instances.setdefault(kind.__name__, seen.obj)
+        return instances
+
+    def _runs(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
+        """Tell whether calling (or indexing) the live object at a path runs the function of a scope."""
+        obj = self.value(ref, at)
+        if obj is MISSING:
+            return False
+        if type(obj) is types.FunctionType:
+            return target.class_name is None and not by_item and obj.__code__.co_name == target.name
+        if target.class_name is None or target.name not in (("__getitem__",) if by_item else ("forward", "__call__")):
+            return False
+        return any(kind.__name__ == target.class_name for kind in type.__getattribute__(type(obj), "__mro__"))
+
+    def writes_to(self, seen: Seen) -> list[Write]:
+        """Return the writes of the program whose target is the object or a container that holds it, in order."""
+        if self.program is None:
+            return []
+        key = id(seen)
+        if key not in self._writes_by_place:
+            self._writes_by_place[key] = [
+                write
+                for write, spellings in self._spelled_writes
+                if any(matches(ref, place) for ref in spellings for place in seen.places)
+            ]
+        return self._writes_by_place[key]
+
+    @cached_property
+    def _spelled_writes(self) -> list[tuple[Write, list[Ref]]]:
+        if self.program is None:
+            return []
+        return [(write, self.program.spellings(write.target, write.step.scope)) for write in self.program.writes]
+
+    def spellings(self, write: Write) -> list[Ref]:
+        """Return the top-level paths of a write's target."""
+        return next((spellings for known, spellings in self._spelled_writes if known is write), [])
+
+    def line_of(self, write: Write) -> int | None:
+        """Return the cell's line of a write: its own, or that of the cell's call that leads to it."""
+        if write.step.scope.unit.is_cell:
+            return write.line
+        contexts = self.program.contexts(write.step) if self.program is not None else []
+        return next((context.line for context in contexts if context.line is not None), None)
+
+    @cached_property
+    def changed_names(self) -> set[str]:
+        """The variables that the cell bound, or whose content it is seen to write."""
+        names = {ref.root for _, spellings in self._spelled_writes for ref in spellings}
+        if self.before is not None:
+            names |= {name for name, value in self.found.names.items() if self.before.is_rebound(name, value)}
+            for seen in self.found.of_kind("tensor"):
+                if self.version_moved(seen.obj):
+                    names |= {place.root for place in seen.places}
+        return names
+
+    @cached_property
+    def read_names(self) -> set[str]:
+        """The variables that the cell's text mentions."""
+        tree = self.source.tree if self.source is not None else None
+        return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree is not None else set()
+
+    def is_earlier(self, root: str) -> bool:
+        """Tell whether a variable is from earlier cells: this one neither changed nor mentions it."""
+        if self.source is None:
+            return False
+        return root not in self.changed_names and root not in self.read_names
+
+    def version_moved(self, tensor: Any) -> bool:
+        """Tell whether the tensor was written in place during the cell; one made by the cell counts from 0."""
+        try:
+            now = tensor._version
+        except RuntimeError:
+            return False  # made under inference_mode: no counter
+        was = self.before.version_before(tensor) if self.before is not None else None
+        return bool(now > (was or 0))
+
+    @cached_property
+    def failed_frames(self) -> list[FailedFrame]:
+        """The user's frames of the error's traceback, the outermost first."""
+        frames: list[FailedFrame] = []
+        trace = self.error.__traceback__ if self.error is not None else None
+        cell = self.source.filename if self.source is not None else None
+        while trace is not None:
+            frame, code = trace.tb_frame, trace.tb_frame.f_code
+            if is_user_file(code.co_filename):
+                is_cell = code.co_filename == cell
+                frames.append(FailedFrame(code.co_filename, trace.tb_lineno, code.co_name, frame.f_locals, is_cell))
+            trace = trace.tb_next
+        first = next((i for i, frame in enumerate(frames) if frame.is_cell), 0)
+        return frames[first:]  # what stands above the cell ran it
+
+    def device_name(self, device: Any) -> str | None:
+        """Return a variable of the cell that holds this device, to be used in a fix."""
+        torch = sys.modules["torch"]
+        for name, value in self.found.names.items():
+            if type(value) is torch.device and value == device and not name.startswith("_"):
+                return name
+        return None
+
+
+def matches(ref: Ref, place: Place) -> bool:
+    """Tell whether a written path leads to a place or to a holder of it."""
+    chain = place.chain
+    if ref.root == CLOSURE:
+        starts = [i + 1 for i, link in enumerate(chain) if link.role == "closure" and link.key == ref.steps[0][1]]
+        steps = ref.steps[1:]
+    elif ref.root == CLASS:
+        class_name = ref.steps[0][1]
+        steps = ref.steps[1:]
+        starts = [i for i, link in enumerate(chain) if i and class_name in _class_names(link.owner)]
+        if not steps:
+            return False
+    else:
+        if chain[0].key != ref.root:
+            return False
+        starts, steps = [1], ref.steps
+    return any(_follows(steps, chain[start:]) for start in starts)
+
+
+def _class_names(obj: Any) -> Iterator[str]:
+    return (kind.__name__ for kind in type.__getattribute__(type(obj), "__mro__"))
+
+
+def _follows(steps: tuple[tuple[str, Any], ...], links: list[Place]) -> bool:
+    if len(steps) > len(links):
+        return False
+    for (kind, key), link in zip(steps, links, strict=False):
+        by_item = link.step.startswith("[")
+        if (kind == "item") != by_item or (key is not ANY and key != link.key):
+            return False
+    return True

@@ -1,0 +1,65 @@
+"""Which code is the user's own, and its text."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+import types
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from torchmagic.namespace import Namespace
+from torchmagic.source import SourceText
+
+_MOST_TEXTS = 60
+_LIBRARY_DIRECTORIES = tuple(
+    path for key in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_paths().get(key))
+)
+
+
+@lru_cache(maxsize=4096)
+def is_user_file(filename: str) -> bool:
+    """Tell whether a code object's file is a notebook cell or a file of the user's, not a library."""
+    if filename.startswith("<frozen") or "site-packages" in filename or "dist-packages" in filename:
+        return False
+    return not filename.startswith(_LIBRARY_DIRECTORIES)
+
+
+def earlier_texts(found: Namespace, cell: SourceText) -> list[tuple[SourceText, set[str]]]:
+    """Return the texts that define the functions and classes the namespace holds, beside the checked cell itself.
+
+    Each comes with the top-level names to read from it. The text of an earlier cell is still in `linecache`.
+    """
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for name, code in _definitions(found):
+        if code.co_filename != cell.filename and is_user_file(code.co_filename):
+            wanted[code.co_filename].add(name)
+    texts = []
+    for filename, names in list(wanted.items())[:_MOST_TEXTS]:
+        text = "".join(linecache.getlines(filename))
+        if text and text != cell.text:
+            texts.append((SourceText.read(text, filename), names))
+    return texts
+
+
+def _definitions(found: Namespace) -> Iterator[tuple[str, types.CodeType]]:
+    for seen in found.of_kind("function"):
+        top = seen.obj.__qualname__.partition(".")[0]
+        yield top, seen.obj.__code__
+    for kind in {type(seen.obj) for seen in found.seen.values()} | _named_classes(found):
+        for base in type.__getattribute__(kind, "__mro__"):
+            own = type.__getattribute__(base, "__dict__")
+            code = next((code for code in map(_code, own.values()) if code is not None), None)
+            if code is not None:
+                yield own.get("__qualname__", base.__name__).partition(".")[0], code
+
+
+def _named_classes(found: Namespace) -> set[type]:
+    return {value for value in found.names.values() if issubclass(type(value), type)}
+
+
+def _code(value: Any) -> types.CodeType | None:
+    function = value.__func__ if type(value) in (staticmethod, classmethod) else value
+    return function.__code__ if type(function) is types.FunctionType else None

@@ -1,0 +1,275 @@
+"""The cell and the definitions it uses as one program: who calls what, in which loops, under which names."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torchmagic.source.refs import ANY, Ref, ref_of
+from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
+from torchmagic.source.text import SourceText
+from torchmagic.source.writes import Write, writes_of
+
+CLASS, CLOSURE = "<class>", "<closure>"
+"""Roots of paths that start at an instance of a class, or at a variable in a closure; the name is the first step."""
+
+_DEEPEST = 5
+_MOST = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call, or another expression that runs a function: an item access that runs `__getitem__`, say."""
+
+    node: ast.expr
+    step: Step
+    receiver: Ref | None = None
+    """The path of the object whose method runs."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """One way in which a statement is reached: the statements from the cell's top level down to it, and all the loops
+    around them, outermost first.
+    """
+
+    steps: tuple[Step, ...]
+    loops: tuple[Loop, ...]
+
+    @property
+    def line(self) -> int | None:
+        """The line of the innermost of these statements that stands in the checked cell."""
+        return next((step.line for step in reversed(self.steps) if step.scope.unit.is_cell), None)
+
+
+class Program:
+    """Statements of the cell and of the functions it uses.
+
+    Args:
+        cell: the checked cell.
+        earlier: texts of earlier cells and files, each with the names of the functions and classes to read from it.
+        runs: tells whether an expression of the program runs a function of the program: it is given the path that is
+            called or indexed and the scope of the function, and looks at the live objects.
+    """
+
+    def __init__(
+        self,
+        cell: SourceText,
+        earlier: Sequence[tuple[SourceText, set[str]]] = (),
+        runs: Callable[[Ref, Scope, Scope, bool], bool] = lambda *_: False,
+    ) -> None:
+        self.cell = cell
+        self._runs = runs
+        self.steps, self.scopes = read_unit(Unit(cell, is_cell=True))
+        for text, names in earlier:
+            steps, scopes = read_unit(Unit(text, is_cell=False), names)
+            for step in steps:
+                step.order += len(self.steps)
+            self.steps += steps
+            self.scopes += scopes
+        self._contexts: dict[Scope, list[Context]] = {}
+        self._callers: dict[Scope, list[Call]] = {}
+
+    @cached_property
+    def writes(self) -> list[Write]:
+        """Every write of the program, in the order of the text."""
+        return [write for step in self.steps for write in writes_of(step)]
+
+    @cached_property
+    def calls(self) -> list[tuple[ast.Call, Step]]:
+        """Every call with the statement it is in, in the order of the text."""
+        return [(node, step) for node, step in self._expressions if isinstance(node, ast.Call)]
+
+    @cached_property
+    def _expressions(self) -> list[tuple[ast.AST, Step]]:
+        return [(node, step) for step in self.steps for own in step.own_expressions() for node in ast.walk(own)]
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[tuple[ast.Call, Step]]]:
+        table = defaultdict(list)
+        for node, step in self.calls:
+            if isinstance(node.func, (ast.Name, ast.Attribute)):
+                table[node.func.id if isinstance(node.func, ast.Name) else node.func.attr].append((node, step))
+            for argument in node.args:
+                if isinstance(argument, ast.Name):
+                    table[argument.id].append((node, step))  # a function that is handed over is taken to run there
+        return table
+
+    def calls_of(self, name: str) -> list[tuple[ast.Call, Step]]:
+        """Return the calls of a function or method by its bare name, not those where it is an argument."""
+        return [
+            (node, step)
+            for node, step in self._calls_by_name.get(name, ())
+            if (isinstance(node.func, ast.Name) and node.func.id == name)
+            or (isinstance(node.func, ast.Attribute) and node.func.attr == name)
+        ]
+
+    def callers(self, scope: Scope) -> list[Call]:
+        """Return the expressions that run a function."""
+        if scope not in self._callers:
+            self._callers[scope] = list(self._find_callers(scope))[:_MOST]
+        return self._callers[scope]
+
+    def _find_callers(self, scope: Scope) -> Iterator[Call]:
+        if isinstance(scope.node, ast.Module):
+            return
+        method = scope.class_name is not None
+        name = scope.class_name if method and scope.name in ("__init__", "__post_init__") else scope.name
+        for node, step in self._calls_by_name.get(name or "", ()):
+            function = node.func
+            if method and name == scope.name:
+                if isinstance(function, ast.Attribute) and function.attr == name:
+                    yield Call(node, step, ref_of(function.value))
+            elif method and isinstance(function, (ast.Name, ast.Attribute)):
+                yield Call(node, step, self._bound_by(node, step))
+            elif not method:
+                yield Call(node, step)
+        if scope.parent is not None and not isinstance(scope.parent.node, ast.Module) or scope.name.startswith("_") or (
+            scope.name == "forward"
+        ):
+            yield from self._live_callers(scope)
+
+    def _live_callers(self, scope: Scope) -> Iterator[Call]:
+        """Find calls and item accesses whose live object runs the function: `net(x)`, `dataset[0]`, a closure."""
+        by_item = scope.name == "__getitem__"
+        kind = ast.Subscript if by_item else ast.Call
+        for node, step in self._expressions:
+            if not isinstance(node, kind):
+                continue
+            ref = ref_of(node.value if isinstance(node, ast.Subscript) else node.func)
+            if ref is not None and step.scope is not scope and self._runs(ref, step.scope, scope, by_item):
+                yield Call(node, step, ref)
+
+    def _bound_by(self, call: ast.Call, step: Step) -> Ref | None:
+        """Return the path that a constructor call is bound to."""
+        return next((w.target for w in writes_of(step) if w.kind == "bind" and w.value is call), None)
+
+    def contexts(self, step: Step, node: ast.AST | None = None) -> list[Context]:
+        """Return the ways in which a statement is reached; none for a function that nothing in the program calls.
+
+        With `node`, an expression in the statement, the comprehensions around it count as loops.
+        """
+        own = step.loops + (tuple(enclosing_comprehensions(step, node)) if node is not None else ())
+        return [
+            Context((*outer.steps, step), (*outer.loops, *own)) for outer in self._scope_contexts(step.scope, _DEEPEST)
+        ]
+
+    def _scope_contexts(self, scope: Scope, depth: int) -> list[Context]:
+        if isinstance(scope.node, ast.Module):
+            return [Context((), ())]
+        if scope in self._contexts:
+            return self._contexts[scope]
+        if not depth:
+            return []
+        self._contexts[scope] = []  # a recursive call adds nothing
+        found = [
+            Context((*outer.steps, call.step), (*outer.loops, *call.step.loops, *enclosing_comprehensions(call.step, call.node)))
+            for call in self.callers(scope)
+            for outer in self._scope_contexts(call.step.scope, depth - 1)
+        ]
+        self._contexts[scope] = found[:_MOST]
+        return self._contexts[scope]
+
+    def spellings(self, ref: Ref, scope: Scope, depth: int = _DEEPEST) -> list[Ref]:
+        """Return the paths by which the top level of the cell knows what `ref` means inside `scope`.
+
+        Parameters become the arguments of the callers, returned locals the names they are bound to, local aliases what
+        they stand for. Where the top level has no name for it, the path starts at CLASS or CLOSURE.
+        """
+        owner = scope.owner_of(ref.root)
+        if isinstance(owner.node, ast.Module):
+            return [ref]
+        if not depth:
+            return []
+        found = []
+        if owner is not scope or ref.root in scope.outer:
+            found.append(Ref(CLOSURE, (("attr", ref.root), *ref.steps)))
+        parameters = owner.parameters
+        if owner.class_name is not None and parameters and ref.root == parameters[0]:
+            found.append(Ref(CLASS, (("attr", owner.class_name), *ref.steps)))
+        if ref.root in parameters:
+            for call in self.callers(owner):
+                argument = argument_ref(call, owner, ref.root)
+                if argument is not None:
+                    found += self.spellings(argument + ref.steps, call.step.scope, depth - 1)
+        else:
+            found += self._local_spellings(ref, owner, depth)
+        return found[:_MOST]
+
+    def _local_spellings(self, ref: Ref, owner: Scope, depth: int) -> Iterator[Ref]:
+        """Spell a local name by what it is an alias of, and by what its function's result is bound to."""
+        for write in self.writes:
+            if write.step.scope is owner and write.kind == "bind" and write.target == Ref(ref.root):
+                if (source := alias_source(write)) is not None and source.root != ref.root:
+                    yield from self.spellings(source + ref.steps, owner, depth - 1)
+        for step in self.steps:
+            if step.scope is owner and isinstance(step.node, ast.Return) and step.node.value is not None:
+                for position, path in returned_positions(step.node.value, ref.root):
+                    for call in self.callers(owner):
+                        for target in _targets_at(call, position):
+                            yield from self.spellings(target + path + ref.steps, call.step.scope, depth - 1)
+
+
+def alias_source(write: Write) -> Ref | None:
+    """Return the path that a binding is a mere alias of: `x = self.items[i]`, or an element in `for x in xs`."""
+    if write.how == "for":
+        ref = ref_of(write.value)
+        return None if ref is None or write.position is not None else ref + (("item", ANY),)
+    return ref_of(write.value) if write.how == "=" and write.position is None else None
+
+
+def returned_positions(value: ast.expr, name: str) -> Iterator[tuple[int | None, tuple[tuple[str, Any], ...]]]:
+    """Yield where a returned expression holds a local name: its tuple position, and the keys inside a dict."""
+    if isinstance(value, ast.Name) and value.id == name:
+        yield None, ()
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        for index, element in enumerate(value.elts):
+            if isinstance(element, ast.Name) and element.id == name:
+                yield index, ()
+    elif isinstance(value, ast.Dict):
+        for key, element in zip(value.keys, value.values, strict=True):
+            if isinstance(element, ast.Name) and element.id == name:
+                yield None, (("item", key.value if isinstance(key, ast.Constant) else ANY),)
+
+
+def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:
+    for write in writes_of(call.step):
+        if write.kind == "bind" and write.value is call.node:
+            if write.position == position:
+                yield write.target
+            elif write.position is None and position is not None:
+                yield write.target + (("item", position),)
+
+
+def argument_ref(call: Call, scope: Scope, parameter: str) -> Ref | None:
+    """Return the path that a caller hands over for a parameter."""
+    node = argument_node(call, scope, parameter)
+    if node is None and scope.class_name is not None and scope.parameters[:1] == [parameter]:
+        return call.receiver
+    return ref_of(node)
+
+
+def argument_node(call: Call, scope: Scope, parameter: str) -> ast.expr | None:
+    """Return the expression that a caller hands over for a parameter."""
+    if not isinstance(call.node, ast.Call):
+        return None
+    for keyword in call.node.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
+    index = scope.parameters.index(parameter) - (1 if scope.class_name is not None else 0)
+    return call.node.args[index] if 0 <= index < len(call.node.args) else None
+
+
+def enclosing_comprehensions(step: Step, node: ast.AST | None) -> Iterator[Loop]:
+    """Yield the comprehensions of a statement that a node lies in, outermost first."""
+    if node is None:
+        return
+    for own in step.own_expressions():
+        for comprehension in comprehensions(own):
+            inside = any(part is node for part in ast.walk(comprehension) if part is not comprehension)
+            if inside and not any(part is node for part in ast.walk(comprehension.generators[0].iter)):
+                yield comprehension
