@@ -13,13 +13,12 @@ LEVELS = {
     "findings": 0,
     "namespace": 1,
     "source": 1,
-    "devices": 1,
     "render": 1,
-    "checking": 2,
     "report": 2,
-    "checks": 3,
-    "cells": 4,
-    "magics": 4,
+    "checking": 3,
+    "checks": 4,
+    "cells": 5,
+    "magics": 6,
 }
 """A part imports parts of a lower level, and its own modules. `torchmagic/__init__.py` is the door: it may import any
 part, inside functions only. Nobody imports a rule, which is a module of `checks`."""
@@ -90,7 +89,7 @@ def broken(package: Path) -> list[str]:
 
 def small_package(folder: Path, file: str, text: str) -> Path:
     """Write a package of empty parts in which one file holds `text`."""
-    for module in ("checking.py", "devices.py", "report.py", "render/text.py", file):
+    for module in ("checking.py", "namespace.py", "report.py", "render/text.py", file):
         (folder / module).parent.mkdir(exist_ok=True)
         (folder / module).write_text("")
     (folder / file).write_text(text)
@@ -111,7 +110,7 @@ def test_the_table_names_only_what_exists() -> None:
     ("file", "text", "sentence"),
     [
         ("findings.py", "import torchmagic.checking", "torchmagic.findings imports checking, which is not below it"),
-        ("source.py", "from torchmagic import devices", "torchmagic.source imports devices, which is not below it"),
+        ("source.py", "from torchmagic import namespace", "torchmagic.source imports namespace, which is not below it"),
         ("source.py", "from .render import text", "torchmagic.source imports render, which is not below it"),
         (
             "render/text.py",

@@ -1,0 +1,95 @@
+"""What a person does in JupyterLab: open a notebook, run it, look at an output, change the theme, save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import nbformat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+# "idle" is shown before a kernel exists, so these are what is waited for, one after the other.
+READY = """async () => {
+  const context = window.jupyterapp.shell.currentWidget.context;
+  await context.ready;
+  await context.sessionContext.ready;
+  await context.sessionContext.session.kernel.info;
+}"""
+
+IS_OPEN = "() => window.jupyterapp?.shell?.currentWidget?.context !== undefined"
+
+# Not awaited: run-all settles when the kernel says so, which a page that is read meanwhile may never hear.
+RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+
+RAN = """() => {
+  const cells = window.jupyterapp.shell.currentWidget.content.widgets;
+  const code = cells.filter((cell) => cell.model.type === 'code');
+  return code.every((cell) => cell.model.executionCount !== null && cell.model.executionState !== 'running');
+}"""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running server: the address of a notebook in it, and the folder that it serves."""
+
+    address: str
+    folder: Path
+
+    def open(self, browser: Browser, name: str) -> Notebook:
+        """Open a notebook of the folder in a page of its own, and wait for its kernel."""
+        page = browser.new_page(viewport={"width": 1280, "height": 1400})
+        page.set_default_timeout(60_000)
+        notebook = Notebook(page, self.folder / name)
+        page.on("console", lambda said: notebook.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: notebook.complaints.append(str(error)))
+        page.goto(self.address.format(name=name))
+        page.wait_for_function(IS_OPEN)
+        page.evaluate(READY)
+        return notebook
+
+    def write(self, name: str, cells: Sequence[str]) -> None:
+        """Write a notebook of code cells into the folder."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.folder / name)
+
+
+@dataclass
+class Notebook:
+    """An open notebook; `complaints` are the errors in the browser's console since it was opened."""
+
+    page: Page
+    path: Path
+    complaints: list[str] = field(default_factory=list)
+
+    def run_all(self) -> None:
+        """Run every cell and wait for the last one."""
+        self.page.evaluate(RUN_ALL)
+        self.page.wait_for_function(RAN)
+
+    def reports(self) -> Locator:
+        """Return the reports that are shown in outputs, from the top."""
+        return self.page.locator(".jp-OutputArea-output .torchmagic")
+
+    def set_theme(self, theme: str) -> None:
+        """Change to the light or the dark theme."""
+        self.page.evaluate(
+            "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {theme}"
+        )
+        self.page.wait_for_function(
+            "(light) => document.body.dataset.jpThemeLight === light", arg=str(theme == "Light").lower()
+        )
+
+    def picture(self, path: Path) -> None:
+        """Keep a picture of the notebook's cells."""
+        self.page.locator("#jupyterlab-splash").wait_for(state="detached")
+        self.page.locator(".jp-NotebookPanel-notebook").screenshot(path=path)
+
+    def save(self) -> None:
+        """Save, as Ctrl-S does."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
