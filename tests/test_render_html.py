@@ -189,7 +189,7 @@ def test_code_that_is_copied_from_a_diff_runs():
     """The marks cannot be selected."""
     html = report_html(inspection(TOTAL))
 
-    assert '<span style="user-select:none">+ </span>total += loss(x).item()' in html
+    assert '<span style="user-select:none;padding-left:.6em">+ </span>total += loss(x).item()' in html
 
 
 def test_colours_come_from_the_page():

@@ -27,13 +27,17 @@ _GREEN: Final = "46,160,67"
 _LEVEL_COLOURS: Final = {"error": _RED, "warning": _AMBER, "note": _BLUE}
 _DIFF_COLOURS: Final = {"-": _RED, "+": _GREEN}
 
+_SHADE: Final = "rgba(127,127,127,.1)"
 _QUIET: Final = "opacity:.75"
+
+_LONGEST_UNBROKEN: Final = 44
+"""Characters that still fit into a narrow window."""
 
 
 def report_html(inspection: Inspection) -> str:
     """Return a report as HTML: one line when nothing is wrong, else a line for each finding that unfolds to its fix."""
     page = report_page(inspection)
-    tails = "".join(f" · {_whole(escape(tail))}" for tail in page.tails)
+    tails = "".join(f" · {_whole(tail)}" for tail in page.tails)
     folds = [section for section in (page.earlier, page.notes) if section.entries]
     if page.findings.entries:
         parts = [_title(page.title, tails), _entries(page.findings), *(_folded(fold, fold.title) for fold in folds)]
@@ -83,7 +87,7 @@ def _entries(section: Section) -> str:
 def _entry(entry: Entry) -> str:
     colour = _LEVEL_COLOURS[entry.level]
     mark = f"padding:0 .45em;border-radius:3px;font-size:.9em;background:rgba({colour},.18)"
-    place = f'<span style="{_QUIET}"> · {_whole(escape(entry.place))}</span>'
+    place = f'<span style="{_QUIET}"> · {_whole(entry.place)}</span>'
     summary = f'<span style="{mark}">{entry.level}</span> {_written(entry.fact)}{place}'
     body = "".join(_block(block) for block in (*entry.details, *entry.reasons))
     item = f"margin:.25em 0;padding:0 0 0 .6em;border-left:3px solid rgba({colour},.6)"
@@ -104,15 +108,17 @@ def _block(block: Block) -> str:
 
 def _snippet(snippet: Snippet) -> str:
     lines = "\n".join(_line(mark, line) for mark, line in snippet.lines)
-    style = "margin:.3em 0;padding:.4em .6em;background:rgba(127,127,127,.08);border-radius:3px;overflow-x:auto"
+    # The tint of a diff's lines reaches the edges, so its margin is the mark's.
+    padding = ".4em 0" if any(mark for mark, _ in snippet.lines) else ".4em .6em"
+    style = f"margin:.3em 0;padding:{padding};background:{_SHADE};border-radius:3px;overflow-x:auto;white-space:pre"
     return f'<pre style="{style}"><code style="background:none;padding:0">{lines}</code></pre>'
 
 
 def _line(mark: str, line: str) -> str:
     if not mark:
         return escape(line)
-    # The mark is for the eye: copied code should run.
-    text = f'<span style="user-select:none">{mark} </span>{escape(line)}'
+    # The mark is for the eye: code copied from a diff should run.
+    text = f'<span style="user-select:none;padding-left:.6em">{mark} </span>{escape(line)}'
     colour = _DIFF_COLOURS.get(mark)
     if colour is None:
         return text
@@ -123,9 +129,13 @@ def _paragraph(inner: str) -> str:
     return f'<p style="margin:.3em 0">{inner}</p>'
 
 
-def _whole(inner: str) -> str:
-    """Keep a few words on one line."""
-    return f'<span style="display:inline-block">{inner}</span>'
+def _whole(text: str) -> str:
+    """Return a few words that stay on one line, and more of them as they are."""
+    return f'<span style="{_wrapping(text)}">{escape(text)}</span>'
+
+
+def _wrapping(text: str) -> str:
+    return "white-space:nowrap" if len(text) <= _LONGEST_UNBROKEN else "overflow-wrap:anywhere"
 
 
 def _written(sentence: Sentence) -> str:
@@ -133,5 +143,5 @@ def _written(sentence: Sentence) -> str:
 
 
 def _code(text: str) -> str:
-    style = "display:inline-block;padding:0 .25em;background:rgba(127,127,127,.12);unicode-bidi:isolate"
+    style = f"padding:0 .25em;background:{_SHADE};unicode-bidi:isolate;{_wrapping(text)}"
     return f'<code style="{style}">{escape(text)}</code>'
