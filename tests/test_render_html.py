@@ -94,8 +94,8 @@ def test_a_report_without_its_styles():
         "<div><pre><code>- total += loss(x)\n+ total += loss(x).item()</code></pre>"
         "<p>Why: A value grows a graph that nobody will use. A loss that still requires a gradient holds every step"
         " before it. Memory grows until the kernel dies.</p>"
-        "<p>More: <code>%torchcheck explain grad-history</code>."
-        " To silence it, end the line with <code># torchcheck: ignore[grad-history]</code>.</p>"
+        "<p>More: <code>%torchcheck explain grad-history</code>.</p>"
+        "<p>To silence it, end the line with <code># torchcheck: ignore[grad-history]</code>.</p>"
         "</div></details></li></ul></div>"
     )
 

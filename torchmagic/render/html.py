@@ -30,7 +30,7 @@ _DIFF_COLOURS: Final = {"-": _RED, "+": _GREEN}
 _SHADE: Final = "rgba(127,127,127,.1)"
 _QUIET: Final = "opacity:.75"
 
-_LONGEST_UNBROKEN: Final = 44
+_LONGEST_UNBROKEN: Final = 28
 """Characters that still fit into a narrow window."""
 
 

@@ -250,7 +250,8 @@ def _reasons(finding: Finding, lesson: Lesson | None) -> tuple[Block, ...]:
     if lesson is not None:
         blocks.append(Paragraph(marked(f"Why: {_joined(lesson.summary)} {_first_sentences(lesson.reasons)}".rstrip())))
     silence = f"end the line with `{_comment(finding.rule)}`" if finding.line else f"use `--ignore {finding.rule}`"
-    blocks.append(Paragraph(marked(f"More: `%torchcheck explain {finding.rule}`. To silence it, {silence}.")))
+    blocks.append(Paragraph(marked(f"More: `%torchcheck explain {finding.rule}`.")))
+    blocks.append(Paragraph(marked(f"To silence it, {silence}.")))
     return tuple(blocks)
 
 
