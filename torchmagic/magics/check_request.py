@@ -59,14 +59,15 @@ class CheckRequest:
             return
         error = None
         with guarded():
+            filename = self.filename or (None if result is None else find_filename(self.shell, result))
             report = make_report(
                 self.shell,
                 self.options,
                 source=python_text(self.raw_cell),
                 error=None if result is None else result.error_in_exec,
                 before=self.before,
-                filename=self.filename or (None if result is None else find_filename(self.shell, result)),
                 memory=self.memory,
+                **({} if filename is None else {"filename": filename}),
             )
             error = strict_error(report) if self.options.strict else None
         if error is not None and result is not None and result.success:

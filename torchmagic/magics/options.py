@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import keyword
 import shlex
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from IPython.core.magic_arguments import MagicArgumentParser
 from torchmagic.findings import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
     from torchmagic.findings import Level
 
@@ -87,47 +86,41 @@ def options_from(parsed: argparse.Namespace) -> Options:
     """Return the checked options of a parsed line.
 
     Raises:
-        UsageError: a name that is no name, or a rule that does not exist.
+        UsageError: a name that is no name, or a rule or device that does not exist.
     """
     output = parsed.output
     if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
         raise UsageError(f"-o wants the name of a variable, not {output!r}")
-    return Options(
+    options = Options(
         device=parsed.device,
-        only=_known_rules(parsed.only),
-        ignore=_known_rules(parsed.ignore),
+        only=_names(parsed.only),
+        ignore=_names(parsed.ignore),
         level=parsed.level,
         strict=parsed.strict,
         output=output,
     )
+    if options.device or options.only or options.ignore:
+        require_known(options)
+    return options
 
 
-def known_rule(name: str, names: Iterable[str]) -> str:
-    """Return `name`, which is one of `names`.
+def require_known(options: Options) -> None:
+    """Let the engine say what it does not know while there is nothing to check, before the cell runs.
 
     Raises:
-        UsageError: it is not; the sentence says which rules have a name like it.
+        UsageError: a rule or device that does not exist; devices are known once torch is imported.
     """
-    if name in names:
-        return name
-    close = difflib.get_close_matches(name, names)
-    hint = f"did you mean {' or '.join(close)}?" if close else "%torchcheck list names them all"
-    raise UsageError(f"no rule is called {name!r}; {hint}")
+    from torchmagic.checking import check
+
+    try:
+        check({}, **options.for_check())
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
-def rules_by_name() -> Mapping[str, Any]:
-    """Return the rules that exist, which are read when somebody first asks."""
-    from torchmagic.checking import rules
-
-    return rules()
-
-
-def _known_rules(lists: list[str]) -> tuple[str, ...]:
-    names = [name.strip() for text in lists for name in text.split(",") if name.strip()]
-    if not names:
-        return ()
-    existing = rules_by_name()
-    return tuple(known_rule(name, existing) for name in names)
+def _names(lists: list[str]) -> tuple[str, ...]:
+    """Take comma-separated lists apart."""
+    return tuple(name.strip() for names in lists for name in names.split(",") if name.strip())
 
 
 def _parser() -> MagicArgumentParser:

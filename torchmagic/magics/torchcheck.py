@@ -10,7 +10,7 @@ from torchmagic.cells.lifecycle import Lifecycle
 from torchmagic.cells.stored_source import find_cell_frame, show_as_typed
 from torchmagic.cells.transformer import arm_cell
 from torchmagic.magics.check_request import guarded, make_report, make_request, strict_error
-from torchmagic.magics.options import help_text, known_rule, options_from, parse, rules_by_name, with_help
+from torchmagic.magics.options import Options, help_text, options_from, parse, require_known, with_help
 from torchmagic.magics.showing import say, show
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from torchmagic.cells.lifecycle import OpenCell
     from torchmagic.magics.check_request import CheckRequest
-    from torchmagic.magics.options import Options
 
 _EVENTS: Final = ("pre_run_cell", "post_run_cell")
 
@@ -86,18 +85,20 @@ class TorchcheckMagics(Magics):
         self.lifecycle.set_standing(make)
 
     def _explain(self, name: str) -> None:
+        from torchmagic.checking import rules
         from torchmagic.render.html import lesson_html
         from torchmagic.render.text import lesson_text
 
-        rules = rules_by_name()
-        lesson = rules[known_rule(name, rules)].lesson()
+        require_known(Options(only=(name,)))
+        lesson = rules()[name].lesson()
         show(self.shell, lambda: lesson_text(lesson), lambda: lesson_html(lesson))
 
     def _list_rules(self) -> None:
+        from torchmagic.checking import rules
         from torchmagic.render.html import rules_html
         from torchmagic.render.text import rules_text
 
-        lessons = [rule.lesson() for rule in rules_by_name().values()]
+        lessons = [rule.lesson() for rule in rules().values()]
         show(self.shell, lambda: rules_text(lessons), lambda: rules_html(lessons))
 
     def _run_below(self, line: str, cell: str) -> None:

@@ -1,0 +1,52 @@
+"""A shell as a person has one, with the extension loaded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Ran:
+    """What running a cell came to: IPython's result, and what was printed."""
+
+    result: Any
+    out: str
+    err: str
+
+    @property
+    def reports(self):
+        """The number of reports that were shown."""
+        return self.out.count("torchcheck: ")
+
+
+@pytest.fixture
+def shell():
+    """Return a new shell with the extension loaded."""
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance(config=Config({"HistoryManager": {"hist_file": ":memory:"}}))
+    shell.run_line_magic("load_ext", "torchmagic")
+    yield shell
+    shell.run_line_magic("unload_ext", "torchmagic")
+    shell.restore_sys_module_state()
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def run(shell, capsys):
+    """Return a function that runs a cell in the shell."""
+
+    def run_cell(cell, store_history=True, silent=False):
+        capsys.readouterr()
+        result = shell.run_cell(cell, store_history=store_history, silent=silent)
+        out, err = capsys.readouterr()
+        return Ran(result, ANSI.sub("", out), ANSI.sub("", err))
+
+    return run_cell
