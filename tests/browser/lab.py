@@ -26,11 +26,14 @@ IS_OPEN = "() => window.jupyterapp?.shell?.currentWidget?.context !== undefined"
 # Not awaited: run-all settles when the kernel says so, which a page that is read meanwhile may never hear.
 RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 
-RAN = """() => {
-  const cells = window.jupyterapp.shell.currentWidget.content.widgets;
-  const code = cells.filter((cell) => cell.model.type === 'code');
-  return code.every((cell) => cell.model.executionCount !== null && cell.model.executionState !== 'running');
+OUTCOMES = """() => {
+  const cells = window.jupyterapp.shell.currentWidget.content.widgets.filter((cell) => cell.model.type === 'code');
+  const outputs = cells.flatMap((cell) => cell.model.sharedModel.toJSON().outputs);
+  const errors = outputs.filter((output) => output.output_type === 'error').map((error) => error.evalue);
+  const ran = (cell) => cell.model.executionCount !== null && cell.model.executionState !== 'running';
+  return errors.length || cells.every(ran) ? { errors } : null;
 }"""
+"""What the cells came to once they all ran or one of them failed, and null until then."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,10 @@ class Notebook:
     complaints: list[str] = field(default_factory=list)
 
     def run_all(self) -> None:
-        """Run every cell and wait for the last one."""
+        """Run every cell and wait for the last one; a cell that fails is a failed test."""
         self.page.evaluate(RUN_ALL)
-        self.page.wait_for_function(RAN)
+        outcomes = self.page.wait_for_function(OUTCOMES).json_value()
+        assert outcomes == {"errors": []}
 
     def reports(self) -> Locator:
         """Return the reports that are shown in outputs, from the top."""
