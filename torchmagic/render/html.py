@@ -110,8 +110,9 @@ def _snippet(snippet: Snippet) -> str:
     lines = "\n".join(_line(mark, line) for mark, line in snippet.lines)
     # The tint of a diff's lines reaches the edges, so its margin is the mark's.
     padding = ".4em 0" if any(mark for mark, _ in snippet.lines) else ".4em .6em"
-    style = f"margin:.3em 0;padding:{padding};background:{_SHADE};border-radius:3px;overflow-x:auto;white-space:pre"
-    return f'<pre style="{style}"><code style="background:none;padding:0">{lines}</code></pre>'
+    box = f"margin:.3em 0;padding:{padding};background:{_SHADE};border-radius:3px"
+    flow = "overflow-x:auto;white-space:pre;line-height:1.5"
+    return f'<pre style="{box};{flow}"><code style="background:none;padding:0;line-height:inherit">{lines}</code></pre>'
 
 
 def _line(mark: str, line: str) -> str:
@@ -122,7 +123,8 @@ def _line(mark: str, line: str) -> str:
     colour = _DIFF_COLOURS.get(mark)
     if colour is None:
         return text
-    return f'<span style="display:inline-block;min-width:100%;background:rgba({colour},.16)">{text}</span>'
+    style = f"display:inline-block;min-width:100%;vertical-align:top;background:rgba({colour},.16)"
+    return f'<span style="{style}">{text}</span>'
 
 
 def _paragraph(inner: str) -> str:
