@@ -24,7 +24,7 @@ class Ran:
     @property
     def reports(self):
         """The number of reports that were shown."""
-        return self.out.count("torchcheck: ")
+        return len(re.findall(r"^ ?torchcheck: \S", self.out, re.MULTILINE))
 
 
 @pytest.fixture

@@ -99,10 +99,13 @@ def test_what_is_no_future_import_stays_below_the_call(body):
     [
         (CALL + "\n", "#%%torchcheck\n"),
         ("get_ipython().run_line_magic('torchcheck', '--cell --strict')\n", "#%%torchcheck --strict\n"),
-        ('get_ipython().run_line_magic(\'torchcheck\', "--cell -o \'r\'")\n', "#%%torchcheck -o 'r'\n"),
+        ("get_ipython().run_line_magic('torchcheck', \"--cell -o 'r'\")\n", "#%%torchcheck -o 'r'\n"),
         (f"from __future__ import division; {CALL}  # why\n", "from __future__ import division  # why\n"),
         (f"from __future__ import division; {CALL}; f('x')\n", "from __future__ import division; f('x')\n"),
-        ("get_ipython().run_line_magic('torchcheck', 'list')\n", "get_ipython().run_line_magic('torchcheck', 'list')\n"),
+        (
+            "get_ipython().run_line_magic('torchcheck', 'list')\n",
+            "get_ipython().run_line_magic('torchcheck', 'list')\n",
+        ),
         ("x = 1\n", "x = 1\n"),
     ],
 )
