@@ -188,6 +188,26 @@ def test_a_fix_of_several_lines_keeps_the_line_it_wraps():
     assert "- total" not in report
 
 
+def test_a_very_long_fix_is_cut():
+    """A screenful shows what is meant."""
+    fix = Fix("\n".join(f"a{number} = {number}" for number in range(40)))
+
+    report = report_text(inspection(replace(TOTAL, fix=fix), lessons={}))
+
+    assert "         + a22 = 22\n           ... and 17 more lines\n" in report
+    assert "a23" not in report
+
+
+def test_a_long_reason_is_cut_at_the_end_of_a_sentence():
+    """The page of the rule has all of it."""
+    lesson = replace(GRAD_HISTORY, reasons=f"It grows. It {'grows and ' * 28}grows. `total` grows. Then it stops.")
+
+    report = report_text(inspection(TOTAL, lessons={"grad-history": lesson}))
+
+    assert "grows. `total` grows.\n         More:" in report
+    assert "Then it stops." in lesson_text(lesson)
+
+
 @pytest.mark.parametrize("line", [None, 0, 99])
 def test_a_fix_without_its_source_line_shows_what_to_write(line):
     """A report on a namespace alone has no lines to take away."""

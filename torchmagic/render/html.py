@@ -9,14 +9,17 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from torchmagic.render.page import RULES_HINT, Heading, Paragraph, lesson_blocks, report_page, rule_lines
+from torchmagic.render.blocks import Heading, Paragraph
+from torchmagic.render.lesson_page import RULES_HINT, lesson_blocks, rule_lines
+from torchmagic.render.report_page import report_page
 from torchmagic.render.words import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from torchmagic.findings import Inspection, Lesson
-    from torchmagic.render.page import Block, Entry, Section, Snippet
+    from torchmagic.render.blocks import Block, Snippet
+    from torchmagic.render.report_page import Entry, Section
     from torchmagic.render.words import Sentence
 
 _RED: Final = "211,47,47"
@@ -100,7 +103,7 @@ def _entry(entry: Entry) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Heading):
         style = "margin:.7em 0 .2em;font-weight:600"
-        return f'<p role="heading" aria-level="4" style="{style}">{_written(block.sentence)}</p>'
+        return f'<p role="heading" aria-level="{block.level}" style="{style}">{_written(block.sentence)}</p>'
     if isinstance(block, Paragraph):
         return _paragraph(_written(block.sentence))
     return _snippet(block)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from torchmagic.render.page import RULES_HINT, Heading, Paragraph, lesson_blocks, report_page, rule_lines
+from torchmagic.render.blocks import Heading, Paragraph
+from torchmagic.render.lesson_page import RULES_HINT, lesson_blocks, rule_lines
+from torchmagic.render.report_page import report_page
 from torchmagic.render.words import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from torchmagic.findings import Inspection, Lesson
-    from torchmagic.render.page import Block, Entry, Page, Section
+    from torchmagic.render.blocks import Block
+    from torchmagic.render.report_page import Entry, Page, Section
     from torchmagic.render.words import Sentence
 
 _COLUMNS: Final = 100

@@ -1,12 +1,13 @@
-"""What a report, a lesson and the list of rules say, as blocks that the text and the HTML renderer both walk."""
+"""What a report says: its first line, an entry for each finding, and what was left out."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from torchmagic.findings import LEVELS
+from torchmagic.render.blocks import Block, Paragraph, diff
+from torchmagic.render.lesson_page import short_reason, silencing_comment
 from torchmagic.render.words import Code, Sentence, count, cut, duration, listed, marked, size, visible
 
 if TYPE_CHECKING:
@@ -18,37 +19,8 @@ MOST_ENTRIES: Final = 20
 """Findings shown one by one; the rest are counted. A screenful is read, a thousand lines are not."""
 
 _MOST_REMARKS: Final = 3
-_MOST_CODE_LINES: Final = 24
 _LONGEST_SUBJECT: Final = 60
 _LONGEST_MESSAGE: Final = 300
-_LONGEST_CODE_LINE: Final = 240
-_LONGEST_REASON: Final = 320
-
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
-
-
-@dataclass(frozen=True)
-class Heading:
-    """The title of what follows."""
-
-    sentence: Sentence
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """One paragraph of prose."""
-
-    sentence: Sentence
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """Lines of code, each with its mark: "-" goes, "+" comes, " " stays; all marks are empty outside of a diff."""
-
-    lines: tuple[tuple[str, str], ...]
-
-
-Block = Heading | Paragraph | Snippet
 
 
 @dataclass(frozen=True)
@@ -100,34 +72,6 @@ def report_page(inspection: Inspection) -> Page:
         notes=_section(_by_level(inspection.notes), inspection.notes, inspection, told),
         remarks=(*_remarks("Skipped", inspection.skipped), *_remarks("Rule failed", inspection.failures)),
     )
-
-
-def lesson_blocks(lesson: Lesson) -> tuple[Block, ...]:
-    """Return the page of a rule: what, why, a bad cell, a good cell, how to silence it."""
-    silence = (
-        f"`{_comment(lesson.rule)}` at the end of a line, or `%%torchcheck --ignore {lesson.rule}` for a whole cell."
-    )
-    return (
-        Heading((Code(visible(lesson.rule)),)),
-        Paragraph(marked(_joined(lesson.summary))),
-        Heading(("Why",)),
-        *_prose(lesson.reasons),
-        Heading(("Instead of",)),
-        _code(lesson.bad),
-        Heading(("Write",)),
-        _code(lesson.good),
-        Heading(("To silence it",)),
-        Paragraph(marked(silence)),
-    )
-
-
-def rule_lines(lessons: Sequence[Lesson]) -> tuple[tuple[str, Sentence], ...]:
-    """Return each rule's name and what it finds."""
-    return tuple((visible(lesson.rule), marked(_joined(lesson.summary))) for lesson in lessons)
-
-
-RULES_HINT: Final = marked("`%torchcheck explain RULE` says why, and shows a bad and a good cell.")
-"""The line below the list of rules."""
 
 
 def _verdict(inspection: Inspection, here: int, earlier: int) -> str:
@@ -209,7 +153,9 @@ def _fact(finding: Finding) -> Sentence:
 def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if finding.fix is not None:
-        blocks.append(_diff(finding, finding.fix.replacement, source_lines))
+        line = finding.line or 0
+        old = source_lines[line - 1] if 1 <= line <= len(source_lines) else ""
+        blocks.append(diff(old, finding.fix.replacement))
         if finding.fix.caveat:
             blocks.append(Paragraph(marked(cut(visible(finding.fix.caveat), _LONGEST_MESSAGE))))
     others = [name for name in finding.others if f"`{name}`" not in finding.message]
@@ -220,70 +166,15 @@ def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]
     return tuple(blocks)
 
 
-def _diff(finding: Finding, replacement: str, source_lines: Sequence[str]) -> Snippet:
-    new = [_code_line(line) for line in replacement.split("\n")]
-    old = None
-    if finding.line is not None and 1 <= finding.line <= len(source_lines):
-        old = _code_line(source_lines[finding.line - 1].strip())
-    lines = [("+" if line != old else " ", line) for line in new]
-    if old and old not in new:
-        lines.insert(0, ("-", old))
-    return Snippet(_shortened(lines))
-
-
-def _code(source: str) -> Snippet:
-    return Snippet(_shortened([("", _code_line(line)) for line in source.strip("\n").split("\n")]))
-
-
-def _code_line(line: str) -> str:
-    return cut(visible(line.rstrip().expandtabs(4)), _LONGEST_CODE_LINE)
-
-
-def _shortened(lines: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    if len(lines) <= _MOST_CODE_LINES:
-        return tuple(lines)
-    return (*lines[:_MOST_CODE_LINES], (" ", f"... and {len(lines) - _MOST_CODE_LINES:,} more lines"))
-
-
 def _reasons(finding: Finding, lesson: Lesson | None) -> tuple[Block, ...]:
     blocks: list[Block] = []
     if lesson is not None:
-        blocks.append(Paragraph(marked(f"Why: {_joined(lesson.summary)} {_first_sentences(lesson.reasons)}".rstrip())))
-    silence = f"end the line with `{_comment(finding.rule)}`" if finding.line else f"use `--ignore {finding.rule}`"
+        blocks.append(Paragraph(("Why: ", *short_reason(lesson))))
+    comment = silencing_comment(finding.rule)
+    silence = f"use `--ignore {finding.rule}`" if finding.line is None else f"end the line with `{comment}`"
     blocks.append(Paragraph(marked(f"More: `%torchcheck explain {finding.rule}`.")))
     blocks.append(Paragraph(marked(f"To silence it, {silence}.")))
     return tuple(blocks)
-
-
-def _comment(rule: str) -> str:
-    return f"# torchcheck: ignore[{rule}]"
-
-
-def _first_sentences(reasons: str) -> str:
-    """Return the whole sentences of the first paragraph that fit into a few lines, and at least one."""
-    first, *others = _SENTENCE_END.split(_joined(reasons.strip().split("\n\n")[0]))
-    kept = cut(first, _LONGEST_REASON)
-    for sentence in others:
-        if len(kept) + 1 + len(sentence) > _LONGEST_REASON:
-            break
-        kept = f"{kept} {sentence}"
-    return kept
-
-
-def _prose(text: str) -> tuple[Block, ...]:
-    """Return paragraphs as paragraphs and indented blocks as code."""
-    blocks: list[Block] = []
-    for part in re.split(r"\n\s*\n", text.strip("\n")):
-        if all(line.startswith("    ") for line in part.split("\n")):
-            blocks.append(_code("\n".join(line[4:] for line in part.split("\n"))))
-        else:
-            blocks.append(Paragraph(marked(_joined(part))))
-    return tuple(blocks)
-
-
-def _joined(text: str) -> str:
-    """Return prose that was wrapped in a docstring as one line."""
-    return " ".join(text.split())
 
 
 def _remarks(label: str, sentences: Sequence[str]) -> tuple[Sentence, ...]:
