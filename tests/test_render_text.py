@@ -224,6 +224,13 @@ def test_a_message_without_its_subject_gets_it():
     assert "note     `a`: shares 400 bytes with `b` · shared-memory\n" in report
 
 
+def test_who_is_in_the_message_is_not_named_again():
+    """The other holders that the message leaves out follow below it."""
+    report = report_text(inspection(replace(NOTE, others=("b", "c"))))
+
+    assert "         Also involved: `c`.\n" in report
+
+
 def test_a_finding_about_no_name_is_its_message():
     """A statement can be wrong without leaving a variable."""
     report = report_text(inspection(replace(NOTE, subject="", message="the line names `step` and does not call it")))

@@ -144,10 +144,10 @@ def _entry(finding: Finding, inspection: Inspection, *, told: bool) -> Entry:
 def _fact(finding: Finding) -> Sentence:
     """Return the message with its subject cut to a readable length, whatever quotes the subject contains."""
     if not finding.subject:
-        return marked(cut(visible(finding.message), _LONGEST_MESSAGE))
+        return _said(finding.message)
     head = f"`{finding.subject}`"
     rest = finding.message[len(head) :] if finding.message.startswith(head) else f": {finding.message}"
-    return (Code(cut(visible(finding.subject), _LONGEST_SUBJECT)), *marked(cut(visible(rest), _LONGEST_MESSAGE)))
+    return (Code(cut(visible(finding.subject), _LONGEST_SUBJECT)), *_said(rest))
 
 
 def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]:
@@ -157,7 +157,7 @@ def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]
         old = source_lines[line - 1] if 1 <= line <= len(source_lines) else ""
         blocks.append(diff(old, finding.fix.replacement))
         if finding.fix.caveat:
-            blocks.append(Paragraph(marked(cut(visible(finding.fix.caveat), _LONGEST_MESSAGE))))
+            blocks.append(Paragraph(_said(finding.fix.caveat)))
     others = [name for name in finding.others if f"`{name}`" not in finding.message]
     if others:
         blocks.append(Paragraph(("Also involved: ", *listed(others), ".")))
@@ -178,9 +178,11 @@ def _reasons(finding: Finding, lesson: Lesson | None) -> tuple[Block, ...]:
 
 
 def _remarks(label: str, sentences: Sequence[str]) -> tuple[Sentence, ...]:
-    remarks: list[Sentence] = [
-        marked(f"{label}: {cut(visible(sentence), _LONGEST_MESSAGE)}") for sentence in sentences[:_MOST_REMARKS]
-    ]
+    remarks = [(f"{label}: ", *_said(sentence)) for sentence in sentences[:_MOST_REMARKS]]
     if len(sentences) > _MOST_REMARKS:
         remarks.append((f"{label}: {len(sentences) - _MOST_REMARKS:,} more.",))
     return tuple(remarks)
+
+
+def _said(text: str) -> Sentence:
+    return marked(cut(visible(text), _LONGEST_MESSAGE))
