@@ -14,6 +14,7 @@ LEVELS = {
     "namespace": 1,
     "source": 1,
     "render": 1,
+    "autograd_graph": 2,
     "report": 2,
     "checking": 3,
     "checks": 4,

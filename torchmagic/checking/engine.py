@@ -174,9 +174,7 @@ def _root(subject: str) -> str:
 
 def _looked(found: Namespace, seconds: float) -> Looked:
     counts = {kind: sum(1 for _ in found.of_kind(kind)) for kind in ("tensor", "array", "module", "optimizer")}
-    top_modules = sum(
-        1 for seen in found.of_kind("module") if all(place.role != "submodule" for place in seen.places)
-    )
+    top_modules = sum(1 for seen in found.of_kind("module") if all(place.role != "submodule" for place in seen.places))
     return Looked(
         tensors=counts["tensor"],
         arrays=counts["array"],

@@ -106,7 +106,11 @@ def _object_children(obj: Any) -> Iterator[Child]:
 
 def _module_children(obj: Any) -> Iterator[Child]:
     state = object.__getattribute__(obj, "__dict__")
-    roles: tuple[tuple[str, Role], ...] = (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "submodule"))
+    roles: tuple[tuple[str, Role], ...] = (
+        ("_parameters", "parameter"),
+        ("_buffers", "buffer"),
+        ("_modules", "submodule"),
+    )
     for table, role in roles:
         held = state.get(table)
         if held is not None and issubclass(type(held), dict):

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 Role = Literal[
-    "name", "attribute", "item", "parameter", "buffer", "submodule", "grad", "state", "group", "closure", "self", "column"
+    "name",
+    "attribute",
+    "item",
+    "parameter",
+    "buffer",
+    "submodule",
+    "grad",
+    "state",
+    "group",
+    "closure",
+    "self",
+    "column",
 ]
 """How the holder holds the object. `item`: element of a container; `state` and `group`: an optimizer's state and
 parameter groups; `self`: the object a bound method belongs to; `column`: a column of a pandas table."""

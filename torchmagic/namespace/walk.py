@@ -135,7 +135,9 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> Namespace
                 known.more_places += 1
             continue
         if len(found.seen) >= MOST_OBJECTS:
-            found.skipped.append(f"stopped after {MOST_OBJECTS:,} objects, at `{place.text}`; what lies beyond was not checked")
+            found.skipped.append(
+                f"stopped after {MOST_OBJECTS:,} objects, at `{place.text}`; what lies beyond was not checked"
+            )
             break
         found.seen[id(obj)] = Seen(obj, "column" if place.role == "column" else _kind(obj), [place])
         if kind_of is list and children.long_numbers(obj):
@@ -147,9 +149,7 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> Namespace
     return found
 
 
-def _open(
-    obj: Any, place: Place, opener: children.Opener | None, queue: _Queue, found: Namespace
-) -> None:
+def _open(obj: Any, place: Place, opener: children.Opener | None, queue: _Queue, found: Namespace) -> None:
     try:
         if found.seen[id(obj)].kind == "tensor":
             gradient = _gradient(obj)

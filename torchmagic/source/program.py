@@ -128,8 +128,11 @@ class Program:
                 yield Call(node, step, self._bound_by(node, step))
             elif not method:
                 yield Call(node, step)
-        if scope.parent is not None and not isinstance(scope.parent.node, ast.Module) or scope.name.startswith("_") or (
-            scope.name == "forward"
+        if (
+            scope.parent is not None
+            and not isinstance(scope.parent.node, ast.Module)
+            or scope.name.startswith("_")
+            or (scope.name == "forward")
         ):
             yield from self._live_callers(scope)
 
@@ -167,7 +170,10 @@ class Program:
             return []
         self._contexts[scope] = []  # a recursive call adds nothing
         found = [
-            Context((*outer.steps, call.step), (*outer.loops, *call.step.loops, *enclosing_comprehensions(call.step, call.node)))
+            Context(
+                (*outer.steps, call.step),
+                (*outer.loops, *call.step.loops, *enclosing_comprehensions(call.step, call.node)),
+            )
             for call in self.callers(scope)
             for outer in self._scope_contexts(call.step.scope, depth - 1)
         ]

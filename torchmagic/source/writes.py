@@ -70,9 +70,7 @@ def _container(ref: Ref) -> Ref:
     return Ref(ref.root, ref.steps[:-1]) if ref.steps and ref.steps[-1][0] == "item" else ref
 
 
-def _assign(
-    target: ast.expr, value: ast.expr, step: Step, position: int | None, how: str = "="
-) -> Iterator[Write]:
+def _assign(target: ast.expr, value: ast.expr, step: Step, position: int | None, how: str = "=") -> Iterator[Write]:
     if isinstance(target, (ast.Tuple, ast.List)):
         parallel = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
         for index, element in enumerate(target.elts):

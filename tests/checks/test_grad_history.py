@@ -1,0 +1,476 @@
+"""grad-history: what is kept from step to step with its graph is named; what a later backward needs is not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.looking import COMMON, flags, look
+
+SETUP = (
+    COMMON
+    + """
+model = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3))
+opt = torch.optim.SGD(model.parameters(), lr=0.05)
+data = [(torch.randn(4, 5), torch.randint(0, 3, (4,))) for _ in range(4)]
+"""
+)
+
+STEP = """
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    opt.step()
+"""
+
+KEPT = {
+    "list returned by a function": (
+        """
+def train():
+    losses = []
+    for x, y in data:
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        losses.append(loss)
+    return losses
+history = train()
+""",
+        [("history", 9)],
+    ),
+    "list handed to a function": (
+        """
+def train(batches, log):
+    for x, y in batches:
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        log.append(loss)
+record = []
+train(data, record)
+""",
+        [("record", 8)],
+    ),
+    "number in a dict": (
+        "metrics = {'loss': 0.0}\nfor x, y in data:" + STEP + "    metrics['loss'] += loss * len(x)\n",
+        [("metrics['loss']", 7)],
+    ),
+    "dict by step": (
+        "seen = {}\nfor step, (x, y) in enumerate(data):" + STEP + "    seen[step] = loss\n",
+        [("seen", 7)],
+    ),
+    "tuples with the step": (
+        "log = []\nfor step, (x, y) in enumerate(data):" + STEP + "    log.append((step, loss))\n",
+        [("log", 7)],
+    ),
+    "list made longer by addition": (
+        "losses = []\nfor x, y in data:" + STEP + "    losses = losses + [loss]\n",
+        [("losses", 7)],
+    ),
+    "list made longer in place": (
+        "losses = []\nfor x, y in data:" + STEP + "    losses += [loss]\n",
+        [("losses", 7)],
+    ),
+    "deque": (
+        "from collections import deque\nlosses = deque(maxlen=3)\nfor x, y in data:" + STEP + "    losses.append(loss)\n",
+        [("losses", 8)],
+    ),
+    "while loop": (
+        "total, step = 0, 0\nwhile step < 4:\n    x, y = data[step]" + STEP + "    total = total + loss\n    step += 1\n",
+        [("total", 8)],
+    ),
+    "running mean": (
+        "mean = 0.0\nfor x, y in data:" + STEP + "    mean = 0.9 * mean + 0.1 * loss\n",
+        [("mean", 7)],
+    ),
+    "global in a function": (
+        """
+total = 0.0
+def step(x, y):
+    global total
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    opt.step()
+    total += loss
+for x, y in data:
+    step(x, y)
+""",
+        [("total", 9)],
+    ),
+    "best loss": (
+        "best = torch.tensor(1e9)\nfor x, y in data:"
+        + STEP
+        + "    if loss < best:\n        best = loss * 1\n",
+        [("best", 8)],
+    ),
+    "best loss by minimum": (
+        "best = torch.tensor(1e9)\nfor x, y in data:" + STEP + "    best = torch.minimum(best, loss)\n",
+        [("best", 7)],
+    ),
+    "trainer with a dict of lists": (
+        """
+class Trainer:
+    def __init__(self):
+        self.history = {"train": []}
+    def run(self, epochs):
+        for epoch in range(epochs):
+            for x, y in data:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                opt.step()
+            self.history["train"].append(loss)
+trainer = Trainer()
+trainer.run(3)
+""",
+        [("trainer.history['train']", 12)],
+    ),
+    "features kept by forward": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(5, 3)
+        self.maps = []
+    def forward(self, x):
+        h = self.body(x)
+        self.maps.append(h)
+        return h
+net = Net()
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in data:
+    sgd.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    sgd.step()
+""",
+        [("net.maps", 9)],
+    ),
+    "evaluation by comprehension": (
+        "model.eval()\noutputs = [model(x) for x, _ in data]\n",
+        [("outputs", 2)],
+    ),
+    "evaluation by concatenation": (
+        "model.eval()\npreds = torch.zeros(0, 3)\nfor x, _ in data:\n    preds = torch.cat([preds, model(x)])\n",
+        [("preds", 4)],
+    ),
+    "validation loss": (
+        "model.eval()\nval = 0.0\nfor x, y in data:\n    val += F.cross_entropy(model(x), y)\nprint(val / len(data))\n",
+        [("val", 4)],
+    ),
+    "streaming state": (
+        """
+cell = nn.LSTMCell(5, 4)
+state = (torch.zeros(4, 4), torch.zeros(4, 4))
+levels = []
+for x, _ in data:
+    state = cell(x, state)
+    levels.append(state[0].mean().item())
+""",
+        [("state", 6)],
+    ),
+    "sum per epoch, and a list of the sums": (
+        """
+curve = []
+for epoch in range(3):
+    running = 0.0
+    for x, y in data:
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        running += loss
+    curve.append(running / len(data))
+""",
+        [("running", 10)],
+    ),
+}
+
+QUIET = {
+    "numbers": "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss.item())\n",
+    "detached": "kept = []\nfor x, y in data:" + STEP + "    kept.append(loss.detach())\n",
+    "the last loss": "for x, y in data:" + STEP + "last = loss\n",
+    "gradient accumulation": """
+opt.zero_grad()
+total = 0.0
+for i, (x, y) in enumerate(data):
+    loss = F.cross_entropy(model(x), y) / 2
+    loss.backward()
+    total += loss.item()
+    if i % 2:
+        opt.step()
+        opt.zero_grad()
+""",
+    "one backward over micro-batches": """
+opt.zero_grad()
+total = 0.0
+for x, y in data:
+    total = total + F.cross_entropy(model(x), y)
+total.backward()
+opt.step()
+""",
+    "losses of heads in each step": """
+heads = nn.ModuleList(nn.Linear(3, 2) for _ in range(3))
+for x, y in data:
+    parts = []
+    for head in heads:
+        parts.append(head(model(x)).mean())
+    loss = sum(parts)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "unrolled network in an epoch loop": """
+cell, head = nn.GRUCell(5, 4), nn.Linear(4, 3)
+sgd = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+for epoch in range(2):
+    h, outs = torch.zeros(4, 4), []
+    for x, y in data:
+        h = cell(x, h)
+        outs.append(head(h))
+    loss = sum(F.cross_entropy(o, y) for o, (_, y) in zip(outs, data))
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+""",
+    "unrolled network whose loss comes later": """
+cell = nn.GRUCell(5, 4)
+h = torch.zeros(4, 4)
+for x, _ in data:
+    h = cell(x, h)
+""",
+    "state cut by a function": """
+def repackage(state):
+    return tuple(s.detach() for s in state)
+rnn, head = nn.LSTM(5, 4), nn.Linear(4, 1)
+sgd = torch.optim.SGD([*rnn.parameters(), *head.parameters()], lr=0.1)
+state = (torch.zeros(1, 1, 4), torch.zeros(1, 1, 4))
+for x, _ in data:
+    state = repackage(state)
+    out, state = rnn(x.unsqueeze(1), state)
+    loss = head(out).pow(2).mean()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+""",
+    "state cut inside the model": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(5, 3)
+    def forward(self, x, h):
+        h = self.cell(x, h.detach())
+        return h, h
+net = Net()
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+h = torch.zeros(4, 3)
+for x, y in data:
+    out, h = net(x, h)
+    loss = F.cross_entropy(out, y)
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+""",
+    "buffer emptied after its backward": """
+chunk = []
+for i, (x, y) in enumerate(data):
+    chunk.append(F.cross_entropy(model(x), y))
+    if len(chunk) == 2:
+        opt.zero_grad()
+        torch.stack(chunk).mean().backward()
+        opt.step()
+        chunk.clear()
+""",
+    "meta-learning": """
+meta = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    outer = 0.0
+    for x, y in data:
+        fast = dict(model.named_parameters())
+        inner = F.cross_entropy(torch.func.functional_call(model, fast, (x,)), y)
+        grads = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+        fast = {k: p - 0.1 * g for (k, p), g in zip(fast.items(), grads)}
+        outer = outer + F.cross_entropy(torch.func.functional_call(model, fast, (x,)), y)
+    meta.zero_grad()
+    outer.backward()
+    meta.step()
+""",
+    "meta-learning, one meta step": """
+outer, losses = 0.0, []
+for x, y in data:
+    fast = dict(model.named_parameters())
+    inner = F.cross_entropy(torch.func.functional_call(model, fast, (x,)), y)
+    grads = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
+    fast = {k: p - 0.1 * g for (k, p), g in zip(fast.items(), grads)}
+    losses.append(F.cross_entropy(torch.func.functional_call(model, fast, (x,)), y))
+opt.zero_grad()
+torch.stack(losses).sum().backward()
+opt.step()
+""",
+    "hooks that overwrite": """
+features = {}
+def keep(name):
+    def hook(module, inputs, output):
+        features[name] = output
+    return hook
+for name, layer in model.named_children():
+    layer.register_forward_hook(keep(name))
+for x, y in data:
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y) + features["0"].pow(2).mean()
+    loss.backward()
+    opt.step()
+""",
+    "activations by layer, overwritten in each step": """
+acts = {}
+for x, y in data:
+    h = x
+    for name, layer in model.named_children():
+        h = layer(h)
+        acts[name] = h
+    opt.zero_grad()
+    F.cross_entropy(h, y).backward()
+    opt.step()
+""",
+    "outputs of each layer": """
+h, maps = data[0][0], []
+for layer in model:
+    h = layer(h)
+    maps.append(h)
+""",
+    "penalty over parameters": """
+for x, y in data:
+    penalty = 0.0
+    for p in model.parameters():
+        penalty = penalty + p.pow(2).sum()
+    opt.zero_grad()
+    (F.cross_entropy(model(x), y) + 1e-4 * penalty).backward()
+    opt.step()
+""",
+    "gradient penalty": """
+critic = nn.Linear(5, 1)
+adam = torch.optim.Adam(critic.parameters())
+record = []
+for x, _ in data:
+    x = x.clone().requires_grad_()
+    g = torch.autograd.grad(critic(x).sum(), x, create_graph=True)[0]
+    penalty = (g.norm(dim=1) - 1).pow(2).mean()
+    adam.zero_grad()
+    penalty.backward()
+    adam.step()
+    record.append(float(penalty.detach()))
+""",
+    "policy gradient": """
+for episode in range(2):
+    log_probs, rewards = [], []
+    for x, _ in data:
+        dist = torch.distributions.Categorical(logits=model(x[0]))
+        action = dist.sample()
+        log_probs.append(dist.log_prob(action))
+        rewards.append(float(action))
+    loss = -(torch.stack(log_probs) * torch.tensor(rewards)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "differential equation": """
+field = nn.Linear(5, 5)
+z = data[0][0]
+for _ in range(20):
+    z = z + 0.1 * torch.tanh(field(z))
+z.pow(2).mean().backward()
+""",
+    "average of weights": """
+shadow = copy.deepcopy(model)
+for x, y in data:
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        for s, p in zip(shadow.parameters(), model.parameters()):
+            s.mul_(0.9).add_(p, alpha=0.1)
+""",
+    "losses before the step that uses them": """
+losses = [F.cross_entropy(model(x), y) for x, y in data]
+opt.zero_grad()
+torch.stack(losses).mean().backward()
+opt.step()
+""",
+    "outputs in training mode, loss in the next cell": "outputs = []\nfor x, _ in data:\n    outputs.append(model(x))\n",
+    "evaluation without gradients": """
+model.eval()
+preds = []
+with torch.no_grad():
+    for x, _ in data:
+        preds.append(model(x))
+""",
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), KEPT.values(), ids=KEPT)
+def test_kept_history_is_flagged(cell: str, expected: list[tuple[str, int]]) -> None:
+    """The holder is named, with the line that keeps it."""
+    assert flags(look(SETUP, cell), "grad-history") == expected
+
+
+@pytest.mark.parametrize("cell", QUIET.values(), ids=QUIET)
+def test_right_code_is_quiet(cell: str) -> None:
+    """Code of the same look that needs its graph, or keeps none, is not flagged."""
+    assert flags(look(SETUP, cell), "grad-history") == []
+
+
+@pytest.mark.parametrize(("cell", "expected"), KEPT.values(), ids=KEPT)
+def test_fixed_cell_is_quiet(cell: str, expected: list[tuple[str, int]]) -> None:
+    """A fix makes the cell quiet."""
+    for finding in look(SETUP, cell).findings:
+        if finding.fix is not None and finding.line is not None:
+            lines = cell.split("\n")
+            indent = re.match(r"\s*", lines[finding.line - 1])
+            lines[finding.line - 1] = (indent.group() if indent else "") + finding.fix.replacement
+            cell = "\n".join(lines)
+            assert flags(look(SETUP, cell), "grad-history") == []
+
+
+def test_meter_of_an_earlier_cell_is_read_where_it_was_defined() -> None:
+    """The class stands in an earlier cell; the line is the call in this one."""
+    meter = """
+class Meter:
+    def __init__(self):
+        self.total, self.count = 0, 0
+    def update(self, value):
+        self.total += value
+        self.count += 1
+"""
+    cell = "meter = Meter()\nfor x, y in data:" + STEP + "    meter.update(loss)\n"
+
+    assert flags(look(SETUP, meter, cell), "grad-history") == [("meter.total", 7)]
+
+
+def test_the_two_leaks_are_told_apart() -> None:
+    """After backward only nodes are left; without it the activations are there too."""
+    after = look(SETUP, KEPT["deque"][0]).findings[0]
+    without = look(SETUP, KEPT["validation loss"][0]).findings[0]
+
+    assert after.message == (
+        "`losses`: 3 tensors keep the autograd history of their steps: 25 graph nodes that nothing will use"
+    )
+    assert (without.evidence["steps"], without.evidence["saved_bytes"], without.evidence["backward"]) == (4, 1168, False)
+
+
+def test_no_hook_of_the_user_runs() -> None:
+    """A graph packed by the user's hooks is counted, not opened."""
+    cell = """
+opened = []
+model.eval()
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: opened.append(1) or t):
+    preds = []
+    for x, _ in data:
+        preds.append(model(x))
+"""
+    report = look(SETUP, cell + "model.opened = opened\n")
+
+    assert flags(report, "grad-history") == [("preds", 7)]
+    assert "opened" not in str(report.skipped)

@@ -1,0 +1,119 @@
+"""Join the accumulating writes of the text with the live tensors that carry history because of them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from torchmagic.checking.facts import Facts, matches
+from torchmagic.namespace import Place, Seen
+from torchmagic.source import Call, Ref, reads
+from torchmagic.source.accumulation import (
+    Accumulation,
+    accumulations,
+    depends_on,
+    gradient_takers,
+    keeps_graph,
+)
+
+Use = Literal["each step", "later", "never"]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Live tensors with history that one accumulating write put into one holder.
+
+    `holder` is the place of the accumulator itself: the sum, the list, the state. `derived` is what is held only
+    because it was made from this: the list that is given the mean of a running sum.
+    """
+
+    accumulation: Accumulation
+    holder: Place
+    tensors: tuple[Seen, ...]
+    derived: tuple[Held, ...] = ()
+
+
+def held_tensors(facts: Facts) -> Iterator[Held]:
+    """Yield what the accumulating writes hold, each with what is derived from it."""
+    held = list(_held_singly(facts))
+    sources = {id(one): next((other for other in held if _is_made_from(one, other)), None) for one in held}
+    for one in held:
+        if sources[id(one)] is None:
+            derived = tuple(other for other in held if sources[id(other)] is one)
+            yield dataclasses.replace(one, derived=derived)
+
+
+def _is_made_from(one: Held, other: Held) -> bool:
+    write, source = one.accumulation.write, other.accumulation.write
+    return (
+        one is not other
+        and one.accumulation.shape == "container"
+        and other.accumulation.shape != "container"
+        and write.step.scope is source.step.scope
+        and any(read == source.target for read in reads(write.value))
+    )
+
+
+def _held_singly(facts: Facts) -> Iterator[Held]:
+    """Yield what each accumulating write holds; a tensor is claimed by the first write that explains it."""
+    if facts.program is None:
+        return
+    waiting = [seen for seen in facts.found.of_kind("tensor") if seen.obj.grad_fn is not None]
+    claimed: set[int] = set()
+    for accumulation in accumulations(facts.program):
+        spellings = facts.spellings(accumulation.write)
+        groups: dict[int, tuple[Place, list[Seen]]] = {}
+        for seen in waiting:
+            holder = _holder(seen, spellings, accumulation)
+            if holder is not None and id(seen) not in claimed:
+                groups.setdefault(id(holder), (holder, []))[1].append(seen)
+                claimed.add(id(seen))
+        for holder, tensors in groups.values():
+            yield Held(accumulation, holder, tuple(tensors))
+
+
+def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Place | None:
+    for place in seen.places:
+        for ref in spellings:
+            if not matches(ref, place):
+                continue
+            chain = place.chain
+            holder = next(link for link in chain if matches(ref, link))
+            if accumulation.shape == "container" and holder is place:
+                continue  # a list grows; a tensor of that name is something else
+            if accumulation.shape in ("sum", "best") and holder is not place:
+                continue
+            return holder
+    return None
+
+
+def use_of(held: Held, facts: Facts) -> Use:
+    """Tell when the program takes gradients through what is held: in each step that adds to it, once later, or never."""
+    program, accumulation = facts.program, held.accumulation
+    if program is None:
+        return "never"
+    here = tuple(step.order for step in accumulation.context.steps)
+    use: Use = "never"
+    for call in gradient_takers(program):
+        depends = depends_on(call, Ref(held.holder.root), program)
+        for context in program.contexts(call.step, call.node):
+            inside = any(loop in accumulation.loops for loop in context.loops)
+            after = tuple(step.order for step in context.steps) > here
+            if depends and after and not inside:
+                return "later"
+            if inside and not (keeps_graph(call) and _is_inner_gradient(call)):
+                use = "each step"
+            elif after and not inside and depends is None and use == "never":
+                use = "later"
+    return use
+
+
+def _is_inner_gradient(call: Call) -> bool:
+    """Tell `torch.autograd.grad(...)`, whose result is used further, from a training step's `backward`."""
+    return (
+        isinstance(call.node, ast.Call) and isinstance(call.node.func, ast.Attribute) and call.node.func.attr == "grad"
+    )
