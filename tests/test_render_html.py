@@ -7,8 +7,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from test_render_text import GRAD_HISTORY, LESSONS, NLL, NON_FINITE, NOTE, SOURCE, TOTAL, inspection
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.test_render_text import GRAD_HISTORY, LESSONS, NLL, NON_FINITE, NOTE, SOURCE, TOTAL, inspection
 from torchmagic.findings import Fix, Inspection, Lesson, Looked
 from torchmagic.render.html import lesson_html, report_html, rules_html
 from torchmagic.render.text import lesson_text, report_text, rules_text
@@ -183,6 +185,22 @@ def test_nothing_in_a_name_a_message_or_the_source_becomes_markup():
         assert r"\u202e" in html
         assert all(char.isprintable() for char in html.replace("\n", ""))
         html.encode()
+
+
+@given(words=st.lists(st.text(max_size=400), min_size=8, max_size=8), line=st.none() | st.integers(-1, 3))
+def test_whatever_the_words_a_report_is_made(words, line):
+    """Well formed, printable, and with the same words in both forms."""
+    rule, subject, message, other, fix, caveat, source, reasons = words
+    lesson = Lesson(rule, message, reasons, source, fix)
+    finding = replace(
+        NLL, rule=rule, subject=subject, message=message, line=line, others=(other,), fix=Fix(fix, caveat)
+    )
+
+    one = inspection(finding, source_lines=(source, fix), lessons={rule: lesson}, skipped=(other,))
+
+    assert "".join(Page(report_html(one)).words).replace("`", "") == "".join(words_of(report_text(one)))
+    assert "".join(Page(lesson_html(lesson)).words).replace("`", "") == "".join(words_of(lesson_text(lesson)))
+    assert all(char.isprintable() for char in report_text(one).replace("\n", ""))
 
 
 def test_code_that_is_copied_from_a_diff_runs():

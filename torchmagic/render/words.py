@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,21 +18,19 @@ class Code(str):
 Sentence = tuple[str, ...]
 """Pieces of one line of prose, each a plain `str` or `Code`, that read on without a space between them."""
 
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that draw nothing, turn the reading direction, move a terminal's cursor or cannot be encoded."""
-
 _IN_BACKQUOTES: Final = re.compile(r"`+([^`]+)`+")
 
 _SIZE_UNITS: Final = ("kB", "MB", "GB", "TB", "PB")
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with every character that would not be seen written as its escape, such as `\n` or `\u202e`."""
-    if text.isascii() and text.isprintable():
+    r"""Return `text` with every character that Python would not print written as its escape, such as `\n` or `\u202e`.
+
+    Those draw nothing, turn the reading direction, move a terminal's cursor or cannot be encoded.
+    """
+    if text.isprintable():
         return text
-    return "".join(
-        char.encode("unicode_escape").decode() if unicodedata.category(char) in _INVISIBLE else char for char in text
-    )
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def cut(text: str, limit: int) -> str:
