@@ -32,7 +32,7 @@ types: .venv/installed  ## check types
 	.venv/bin/mypy
 
 bench: .venv/installed  ## measure what a report costs
-	for script in benchmarks/*.py; do .venv/bin/python "$$script"; done
+	for script in $(wildcard benchmarks/*.py); do .venv/bin/python "$$script"; done
 
 clean:  ## remove the environments and everything that tests and tools left
 	rm -rf .venv .venv-colab build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

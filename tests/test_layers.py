@@ -85,7 +85,7 @@ def broken(package: Path) -> list[str]:
         for name, nested in imports(ast.parse(path.read_text("utf-8")), module):
             if what := complaint(module, name, nested, parts):
                 sentences.append(f"{module} {what}")
-    return sentences
+    return list(dict.fromkeys(sentences))
 
 
 def small_package(folder: Path, file: str, text: str) -> Path:
