@@ -204,10 +204,12 @@ def test_whatever_the_words_a_report_is_made(words, line):
 
 
 def test_code_that_is_copied_from_a_diff_runs():
-    """The marks cannot be selected."""
-    html = report_html(inspection(TOTAL))
+    """Neither the marks nor the removed line can be selected."""
+    lines = re.search("<pre.*?</pre>", report_html(inspection(TOTAL)), re.DOTALL)[0].split("\n")
+    mark = '<span style="-webkit-user-select:none;user-select:none;padding-left:.6em">'
 
-    assert '<span style="user-select:none;padding-left:.6em">+ </span>total += loss(x).item()' in html
+    assert [line.count("user-select:none") for line in lines] == [4, 2]
+    assert f"{mark}+ </span>total += loss(x).item()" in lines[1]
 
 
 def test_colours_come_from_the_page():

@@ -32,6 +32,7 @@ _DIFF_COLOURS: Final = {"-": _RED, "+": _GREEN}
 
 _SHADE: Final = "rgba(127,127,127,.1)"
 _QUIET: Final = "opacity:.75"
+_UNSELECTABLE: Final = "-webkit-user-select:none;user-select:none"
 
 _LONGEST_UNBROKEN: Final = 28
 """Characters that still fit into a narrow window."""
@@ -121,12 +122,13 @@ def _snippet(snippet: Snippet) -> str:
 def _line(mark: str, line: str) -> str:
     if not mark:
         return escape(line)
-    # The mark is for the eye: code copied from a diff should run.
-    text = f'<span style="user-select:none;padding-left:.6em">{mark} </span>{escape(line)}'
+    # Marks and removed lines are for the eye: what is copied from a diff should run.
+    text = f'<span style="{_UNSELECTABLE};padding-left:.6em">{mark} </span>{escape(line)}'
     colour = _DIFF_COLOURS.get(mark)
     if colour is None:
         return text
-    style = f"display:inline-block;min-width:100%;vertical-align:top;background:rgba({colour},.16)"
+    gone = f";{_UNSELECTABLE}" if mark == "-" else ""
+    style = f"display:inline-block;min-width:100%;vertical-align:top;background:rgba({colour},.16){gone}"
     return f'<span style="{style}">{text}</span>'
 
 
