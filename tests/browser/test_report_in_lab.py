@@ -67,6 +67,24 @@ def contrast(node: Locator) -> float:
     }""")
 
 
+@pytest.mark.parametrize(
+    ("style", "ratio"),
+    [
+        ("color: #000", 21.0),
+        ("color: #777", 4.48),
+        ("color: #000; background: #fff; opacity: 0.5", 3.98),
+        ("color: rgba(0, 0, 0, 0.5); background: rgba(0, 0, 0, 0.2)", 3.58),
+    ],
+)
+def test_contrast_is_measured_as_published(browser: Browser, style: str, ratio: float) -> None:
+    """The measure below gives the values of WCAG's own calculators, and sees what is faint."""
+    page = browser.new_page()
+    page.set_content(f'<body style="background: #fff"><p style="{style}">text</p>')
+
+    assert round(contrast(page.locator("p")), 2) == ratio
+    page.close()
+
+
 def test_the_report_stands_below_the_cell(notebook: Notebook) -> None:
     """The cell with the mistake shows its finding with its line, the fixed cell one quiet line."""
     mistake, fixed = notebook.reports().all()
