@@ -300,6 +300,7 @@ def test_a_lesson_says_what_why_and_shows_two_cells():
         "Why\n"
         "    A loss that still requires a gradient holds every step before it. Memory grows until the kernel\n"
         "    dies.\n"
+        "\n"
         "    Take the number with `.item()`.\n"
         "\n"
         "Instead of\n"
@@ -320,9 +321,9 @@ def test_an_indented_block_in_a_lesson_is_code():
     """It keeps its lines."""
     lesson = replace(NON_FINITE, reasons="Compare:\n\n    a = 1\n    if a:\n        b = 2\n\nThat is all.")
 
-    assert ("Why\n    Compare:\n    a = 1\n    if a:\n        b = 2\n    That is all.\n\nInstead of\n") in lesson_text(
-        lesson
-    )
+    assert (
+        "Why\n    Compare:\n\n    a = 1\n    if a:\n        b = 2\n\n    That is all.\n\nInstead of\n"
+    ) in lesson_text(lesson)
 
 
 def test_the_list_of_rules_has_a_line_for_each():

@@ -38,12 +38,12 @@ def lesson_text(lesson: Lesson) -> str:
     """Return the page that explains a rule: what, why, a bad cell, a good cell, how to silence it."""
     name, summary, *blocks = lesson_blocks(lesson)
     lines = [*_block(name), *_block(summary)]
+    above: Block = summary
     for block in blocks:
-        if isinstance(block, Heading):
-            lines.append("")
-            lines.extend(_block(block))
-        else:
-            lines.extend(_block(block, indent=4))
+        # Only a title's first block stands directly below it.
+        lines += [] if isinstance(above, Heading) else [""]
+        lines += _block(block, indent=0 if isinstance(block, Heading) else 4)
+        above = block
     return "\n".join(lines)
 
 
