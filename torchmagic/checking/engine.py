@@ -102,7 +102,7 @@ def _undisturbed() -> Iterator[None]:
     the look's operations.
     """
     torch = sys.modules["torch"]
-    with torch.no_grad(), torch._C.DisableTorchFunction():
+    with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 (the same, public under no name)
         try:
             from torch.utils._python_dispatch import _disable_current_modes
         except ImportError:

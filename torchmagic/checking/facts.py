@@ -13,7 +13,7 @@ from typing import Any
 
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.usercode import earlier_texts, is_user_file
-from torchmagic.namespace import Namespace, Place, Seen, Snapshot
+from torchmagic.namespace import Namespace, Place, Seen, Snapshot, version_of
 from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
 from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
 from torchmagic.source.program import CLASS, CLOSURE
@@ -158,12 +158,9 @@ class Facts:
 
     def version_moved(self, tensor: Any) -> bool:
         """Tell whether the tensor was written in place during the cell; one made by the cell counts from 0."""
-        try:
-            now = tensor._version
-        except RuntimeError:
-            return False  # made under inference_mode: no counter
+        now = version_of(tensor)
         was = self.before.version_before(tensor) if self.before is not None else None
-        return bool(now > (was or 0))
+        return now is not None and now > (was or 0)
 
     @cached_property
     def failed_frames(self) -> list[FailedFrame]:
@@ -191,21 +188,23 @@ class Facts:
 
 def matches(ref: Ref, place: Place) -> bool:
     """Tell whether a written path leads to a place or to a holder of it."""
+    return any(_follows(steps, links) for steps, links in alignments(ref, place))
+
+
+def alignments(ref: Ref, place: Place) -> Iterator[tuple[tuple[tuple[str, Any], ...], list[Place]]]:
+    """Yield the ways to lay a written path over a place: the steps still to follow, and the links to follow them on."""
     chain = place.chain
     if ref.root == CLOSURE:
-        starts = [i + 1 for i, link in enumerate(chain) if link.role == "closure" and link.key == ref.steps[0][1]]
-        steps = ref.steps[1:]
+        for index, link in enumerate(chain):
+            if link.role == "closure" and link.key == ref.steps[0][1]:
+                yield ref.steps[1:], chain[index + 1 :]
     elif ref.root == CLASS:
-        class_name = ref.steps[0][1]
-        steps = ref.steps[1:]
-        starts = [i for i, link in enumerate(chain) if i and class_name in _class_names(link.owner)]
-        if not steps:
-            return False
-    else:
-        if chain[0].key != ref.root:
-            return False
-        starts, steps = [1], ref.steps
-    return any(_follows(steps, chain[start:]) for start in starts)
+        if ref.steps[1:]:
+            for index, link in enumerate(chain):
+                if index and ref.steps[0][1] in _class_names(link.owner):
+                    yield ref.steps[1:], chain[index:]
+    elif chain[0].key == ref.root:
+        yield ref.steps, chain[1:]
 
 
 def _class_names(obj: Any) -> Iterator[str]:

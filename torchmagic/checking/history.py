@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -92,7 +91,7 @@ def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Pla
 
 
 def use_of(held: Held, facts: Facts) -> Use:
-    """Tell when the program takes gradients through what is held: in each step that adds to it, once later, or never."""
+    """Tell when the program takes gradients through what is held: in each step, once later, or never."""
     program, accumulation = facts.program, held.accumulation
     if program is None:
         return "never"

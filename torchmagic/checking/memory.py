@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchmagic.findings import Finding
+from torchmagic.namespace import version_of
 
 
 @dataclass
@@ -26,9 +27,11 @@ class Memory:
 
     def note_finite(self, tensor: Any) -> None:
         """Remember that a tensor held only finite values at its present version."""
-        self._finite[id(tensor)] = (weakref.ref(tensor), tensor._version)
+        version = version_of(tensor)
+        if version is not None:
+            self._finite[id(tensor)] = (weakref.ref(tensor), version)
 
     def is_known_finite(self, tensor: Any) -> bool:
         """Tell whether the tensor was read at its present version and was finite."""
         known = self._finite.get(id(tensor))
-        return known is not None and known[0]() is tensor and known[1] == tensor._version
+        return known is not None and known[0]() is tensor and known[1] == version_of(tensor)

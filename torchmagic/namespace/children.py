@@ -29,7 +29,8 @@ ATOMS = frozenset(
 _CLOSED_PACKAGES = frozenset(
     {
         "IPython", "ipykernel", "traitlets", "matplotlib", "zmq", "tornado", "jupyter_client", "threading", "_thread",
-        "logging", "asyncio", "concurrent", "multiprocessing", "subprocess", "socket", "sqlite3", "ast", "re", "torchmagic",
+        "logging", "asyncio", "concurrent", "multiprocessing", "subprocess", "socket", "sqlite3", "ast", "re",
+        "torchmagic",
     }
 )  # fmt: skip
 _CLOSED_MODULES = ("torch._", "torch.fx", "torch.utils.data.dataloader", "torch.autograd", "torch.jit")
@@ -162,7 +163,7 @@ def _optimizer_children(obj: Any) -> Iterator[Child]:
 def _array_children(obj: Any) -> Iterator[Child]:
     """Open an array of objects; arrays of numbers hold no objects."""
     numpy = sys.modules["numpy"]
-    if numpy.ndarray.dtype.__get__(obj) == object and numpy.ndarray.size.__get__(obj) <= _MOST_OBJECT_ELEMENTS:
+    if numpy.ndarray.dtype.__get__(obj).hasobject and numpy.ndarray.size.__get__(obj) <= _MOST_OBJECT_ELEMENTS:
         plain = numpy.ndarray.view(obj, numpy.ndarray)
         for index in numpy.ndindex(plain.shape):
             text = ", ".join(map(str, index))
@@ -287,5 +288,4 @@ _BUILTIN_OPENERS: tuple[tuple[type, Opener], ...] = (
     (set, _set_children),
     (frozenset, _set_children),
     (functools.partial, _partial_children),
-    (types.MappingProxyType, lambda obj: iter(())),
 )

@@ -53,8 +53,7 @@ def get_attribute(obj: Any, name: str) -> Any:
                 if issubclass(type(held), dict) and dict.__contains__(held, name):
                     return dict.__getitem__(held, name)
     if issubclass(kind, type):
-        found = _class_attribute(obj, name)
-        return found
+        return _class_attribute(obj, name)
     if issubclass(kind, tuple):
         fields = _class_attribute(kind, "_fields")
         if type(fields) is tuple and name in fields:
@@ -95,9 +94,9 @@ def _get_item(obj: Any, key: Any) -> Any:
             return tuple.__getitem__(obj, key)
         if issubclass(kind, collections.deque):
             return collections.deque.__getitem__(obj, key)
-        if torch is not None and hasattr(torch, "nn") and type(key) is int:
-            if issubclass(kind, (torch.nn.Sequential, torch.nn.ModuleList)):
-                return list(object.__getattribute__(obj, "_modules").values())[key]
+        listed = (torch.nn.Sequential, torch.nn.ModuleList) if torch is not None and hasattr(torch, "nn") else ()
+        if type(key) is int and issubclass(kind, listed):
+            return list(object.__getattribute__(obj, "_modules").values())[key]
     except (KeyError, IndexError, TypeError):
         pass
     return MISSING

@@ -34,8 +34,18 @@ def take_snapshot(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> 
     if "torch" not in sys.modules:
         return snapshot
     for seen in walk(names, hidden=hidden).of_kind("tensor"):
-        try:
-            snapshot.versions[id(seen.obj)] = (weakref.ref(seen.obj), seen.obj._version)
-        except RuntimeError:
-            continue  # tensors made under inference_mode keep no version counter
+        version = version_of(seen.obj)
+        if version is not None:
+            snapshot.versions[id(seen.obj)] = (weakref.ref(seen.obj), version)
     return snapshot
+
+
+def version_of(tensor: Any) -> int | None:
+    """Return how often a tensor was written in place; None for one made under inference_mode, which does not count.
+
+    `_version` is private and documented in torch's notes on autograd, seen in torch 1.0 to 2.13.
+    """
+    try:
+        return int(tensor._version)  # noqa: SLF001 (there is no public way to ask)
+    except (RuntimeError, AttributeError):
+        return None

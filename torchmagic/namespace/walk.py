@@ -31,7 +31,7 @@ class Seen:
     kind: Kind
     places: list[Place]
     more_places: int = 0
-    _span: Span | None | Literal["unread"] = field(default="unread", repr=False)
+    _span: Span | Literal["unread"] | None = field(default="unread", repr=False)
 
     @property
     def subject(self) -> str:
@@ -172,9 +172,8 @@ def _kind(obj: Any) -> Kind:
             return "module"
         if issubclass(kind_of, torch.optim.Optimizer):
             return "optimizer"
-    if numpy is not None and hasattr(numpy, "ndarray"):
-        if issubclass(kind_of, numpy.ndarray):
-            return "array"
+    if numpy is not None and hasattr(numpy, "ndarray") and issubclass(kind_of, numpy.ndarray):
+        return "array"
     if kind_of is MethodType or kind_of is BuiltinFunctionType:
         return "method"
     return "function" if kind_of is FunctionType else "other"

@@ -141,7 +141,7 @@ def _resetting_loops(write: Write, program: Program) -> set[Loop]:
     targets = program.spellings(write.target, write.step.scope) or [write.target]
     loops: set[Loop] = set()
     for other in program.writes:
-        if other is write or not _may_reset(other, write, program):
+        if other is write or not _may_reset(other, program):
             continue
         spelled = program.spellings(other.target, other.step.scope)
         local = other.step.scope is write.step.scope and _is_prefix(other.target, write.target)
@@ -153,7 +153,7 @@ def _resetting_loops(write: Write, program: Program) -> set[Loop]:
     return loops
 
 
-def _may_reset(other: Write, write: Write, program: Program) -> bool:
+def _may_reset(other: Write, program: Program) -> bool:
     if other.kind == "clear":
         return True
     if other.kind == "inplace":

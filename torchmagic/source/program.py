@@ -33,8 +33,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Context:
-    """One way in which a statement is reached: the statements from the cell's top level down to it, and all the loops
-    around them, outermost first.
+    """One way in which a statement is reached.
+
+    `steps` are the statements from the cell's top level down to it, `loops` all the loops around them, outermost first.
     """
 
     steps: tuple[Step, ...]
@@ -128,12 +129,8 @@ class Program:
                 yield Call(node, step, self._bound_by(node, step))
             elif not method:
                 yield Call(node, step)
-        if (
-            scope.parent is not None
-            and not isinstance(scope.parent.node, ast.Module)
-            or scope.name.startswith("_")
-            or (scope.name == "forward")
-        ):
+        is_nested = scope.parent is not None and not isinstance(scope.parent.node, ast.Module)
+        if is_nested or scope.name.startswith("_") or scope.name == "forward":
             yield from self._live_callers(scope)
 
     def _live_callers(self, scope: Scope) -> Iterator[Call]:
@@ -209,22 +206,40 @@ class Program:
     def _local_spellings(self, ref: Ref, owner: Scope, depth: int) -> Iterator[Ref]:
         """Spell a local name by what it is an alias of, and by what its function's result is bound to."""
         for write in self.writes:
-            if write.step.scope is owner and write.kind == "bind" and write.target == Ref(ref.root):
-                if (source := alias_source(write)) is not None and source.root != ref.root:
-                    yield from self.spellings(source + ref.steps, owner, depth - 1)
+            if write.step.scope is not owner or write.kind != "bind" or write.target != Ref(ref.root):
+                continue
+            if (source := alias_source(write)) is not None and source.root != ref.root:
+                yield from self.spellings(source + ref.steps, owner, depth - 1)
+        for target, path, step in self.returned_as(ref.root, owner):
+            yield from self.spellings(target + path + ref.steps, step.scope, depth - 1)
+
+    def returned_as(self, name: str, owner: Scope) -> Iterator[tuple[Ref, tuple[tuple[str, Any], ...], Step]]:
+        """Yield what callers bind a returned local name to, the keys inside it, and the statements of the calls."""
         for step in self.steps:
             if step.scope is owner and isinstance(step.node, ast.Return) and step.node.value is not None:
-                for position, path in returned_positions(step.node.value, ref.root):
+                for position, path in returned_positions(step.node.value, name):
                     for call in self.callers(owner):
                         for target in _targets_at(call, position):
-                            yield from self.spellings(target + path + ref.steps, call.step.scope, depth - 1)
+                            yield target, path, call.step
+
+    def binds_of(self, name: str, owner: Scope) -> list[Write]:
+        """Return the bindings of a plain name in its scope, in the order of the text."""
+        return self._binds.get((name, owner), [])
+
+    @cached_property
+    def _binds(self) -> dict[tuple[str, Scope], list[Write]]:
+        table = defaultdict(list)
+        for write in self.writes:
+            if write.kind == "bind" and not write.target.steps:
+                table[(write.target.root, write.step.scope.owner_of(write.target.root))].append(write)
+        return dict(table)
 
 
 def alias_source(write: Write) -> Ref | None:
     """Return the path that a binding is a mere alias of: `x = self.items[i]`, or an element in `for x in xs`."""
     if write.how == "for":
         ref = ref_of(write.value)
-        return None if ref is None or write.position is not None else ref + (("item", ANY),)
+        return None if ref is None or write.position is not None else ref.item(ANY)
     return ref_of(write.value) if write.how == "=" and write.position is None else None
 
 
@@ -248,7 +263,7 @@ def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:
             if write.position == position:
                 yield write.target
             elif write.position is None and position is not None:
-                yield write.target + (("item", position),)
+                yield write.target.item(position)
 
 
 def argument_ref(call: Call, scope: Scope, parameter: str) -> Ref | None:

@@ -28,6 +28,10 @@ class Ref:
     def __add__(self, steps: tuple[tuple[str, Any], ...]) -> Ref:
         return Ref(self.root, self.steps + steps)
 
+    def item(self, key: Any) -> Ref:
+        """Return the path of the element at `key`."""
+        return Ref(self.root, (*self.steps, ("item", key)))
+
     @property
     def last_name(self) -> str:
         """The last attribute name of the path, or the root."""

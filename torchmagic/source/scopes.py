@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Union
+from dataclasses import dataclass, field, replace
 
 from torchmagic.source.text import SourceText
 
-Loop = Union[ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp]
-FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -94,11 +93,20 @@ def read_unit(unit: Unit, only: set[str] | None = None) -> tuple[list[Step], lis
     if only is not None:
         body = [node for node in body if isinstance(node, (FunctionDef, ast.ClassDef)) and node.name in only]
     top = reader.new_scope(tree, None, None)
-    reader.read_block(body, top, (), (), ())
+    reader.read_block(body, top, _Around())
     return reader.steps, reader.scopes
 
 
 FunctionDef = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What a block of statements stands in, outermost first."""
+
+    loops: tuple[Loop, ...] = ()
+    tests: tuple[ast.expr, ...] = ()
+    withs: tuple[ast.expr, ...] = ()
 
 
 class _Reader:
@@ -118,35 +126,27 @@ class _Reader:
         self.scopes.append(scope)
         return scope
 
-    def read_block(
-        self,
-        body: list[ast.stmt],
-        scope: Scope,
-        loops: tuple[Loop, ...],
-        tests: tuple[ast.expr, ...],
-        withs: tuple[ast.expr, ...],
-        class_name: str | None = None,
-    ) -> None:
+    def read_block(self, body: list[ast.stmt], scope: Scope, around: _Around, class_name: str | None = None) -> None:
         for node in body:
-            step = Step(node, scope, loops, tests, withs, len(self.steps))
+            step = Step(node, scope, around.loops, around.tests, around.withs, len(self.steps))
             self.steps.append(step)
             if isinstance(node, FunctionDef):
-                inner = self.new_scope(node, scope, class_name)
-                self.read_block(node.body, inner, (), (), ())
+                self.read_block(node.body, self.new_scope(node, scope, class_name), _Around())
             elif isinstance(node, ast.ClassDef):
-                self.read_block(node.body, scope, loops, tests, withs, node.name)
+                self.read_block(node.body, scope, around, node.name)
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-                self.read_block(node.body, scope, (*loops, node), tests, withs)
-                self.read_block(node.orelse, scope, loops, tests, withs)
+                self.read_block(node.body, scope, replace(around, loops=(*around.loops, node)))
+                self.read_block(node.orelse, scope, around)
             elif isinstance(node, ast.If):
-                self.read_block(node.body, scope, loops, (*tests, node.test), withs)
-                self.read_block(node.orelse, scope, loops, (*tests, node.test), withs)
+                inside = replace(around, tests=(*around.tests, node.test))
+                self.read_block(node.body, scope, inside)
+                self.read_block(node.orelse, scope, inside)
             elif isinstance(node, (ast.With, ast.AsyncWith)):
-                entered = (*withs, *(item.context_expr for item in node.items))
-                self.read_block(node.body, scope, loops, tests, entered)
+                entered = tuple(item.context_expr for item in node.items)
+                self.read_block(node.body, scope, replace(around, withs=(*around.withs, *entered)))
             else:
                 for block in _blocks(node):
-                    self.read_block(block, scope, loops, tests, withs)
+                    self.read_block(block, scope, around)
 
 
 def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
@@ -178,6 +178,17 @@ def _bound_names(scope: ast.AST) -> set[str]:
         elif isinstance(node, (*FunctionDef, ast.ClassDef)):
             names.add(node.name)
     return names
+
+
+def is_displayed(step: Step) -> bool:
+    """Tell whether a notebook shows the value of a statement: the cell's last expression, without a semicolon."""
+    module = step.scope.node
+    if not isinstance(module, ast.Module) or not step.scope.unit.is_cell or module.body[-1] is not step.node:
+        return False
+    end = (
+        step.scope.unit.source.line(step.node.end_lineno).encode()[step.node.end_col_offset :].decode(errors="replace")
+    )
+    return isinstance(step.node, ast.Expr) and not end.partition("#")[0].rstrip().endswith(";")
 
 
 def comprehensions(node: ast.AST) -> Iterator[ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp]:

@@ -19,8 +19,10 @@ _ARRAY_INPLACE = frozenset({"sort", "fill", "itemset", "partition", "resize", "b
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """One write. `position` is set for one element of an unpacked value; `key` is the key of an item store;
-    `how` is the method or operator that writes.
+    """One write.
+
+    `position` is set for one element of an unpacked value, `key` is the key of an item store, and `how` is the method
+    or operator that writes.
     """
 
     kind: WriteKind
@@ -133,7 +135,7 @@ def container_ref(node: ast.expr) -> Ref | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("setdefault", "get"):
         inner = ref_of(node.func.value)
         key = node.args[0] if node.args else None
-        return None if inner is None else inner + (("item", key.value if isinstance(key, ast.Constant) else ANY),)
+        return None if inner is None else inner.item(key.value if isinstance(key, ast.Constant) else ANY)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_inplace_name(node.func.attr):
         return container_ref(node.func.value)  # x.sub_(m).div_(s) writes x twice
     return ref_of(node)
