@@ -187,14 +187,14 @@ def object_state(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield attribute names and values from `__dict__` and `__slots__`, reading no property."""
     for holder in type.__getattribute__(type(obj), "__mro__"):
         own = type.__getattribute__(holder, "__dict__")
-        if type(own.get("__dict__")) is types.GetSetDescriptorType:
+        if type(own.get("__dict__")) in (types.GetSetDescriptorType, types.MemberDescriptorType):
             attributes = own["__dict__"].__get__(obj)
             if type(attributes) is dict:
                 yield from [(name, value) for name, value in attributes.items() if type(name) is str]
             break
     for holder in type.__getattribute__(type(obj), "__mro__"):
         for name, member in type.__getattribute__(holder, "__dict__").items():
-            if type(member) is types.MemberDescriptorType:
+            if type(member) is types.MemberDescriptorType and name != "__dict__":
                 try:
                     yield name, member.__get__(obj)
                 except AttributeError:

@@ -105,12 +105,13 @@ def is_shell_name(name: str) -> bool:
     return _SHELL_NAME.fullmatch(name) is not None
 
 
-def walk(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> Namespace:
+def walk(names: Mapping[str, Any], *, hidden: Collection[str] = (), most_objects: int = MOST_OBJECTS) -> Namespace:
     """Reach every tensor, array, module, optimizer and bound method from the user's variables.
 
     Args:
         names: variable names and values.
         hidden: names that are not the user's, beside those of IPython and imported modules.
+        most_objects: the budget; where it ends, the walk is cut and says so.
     """
     found = Namespace(names)
     openers: dict[type, children.Opener | None] = {}
@@ -134,9 +135,9 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> Namespace
             else:
                 known.more_places += 1
             continue
-        if len(found.seen) >= MOST_OBJECTS:
+        if len(found.seen) >= most_objects:
             found.skipped.append(
-                f"stopped after {MOST_OBJECTS:,} objects, at `{place.text}`; what lies beyond was not checked"
+                f"stopped after {most_objects:,} objects, at `{place.text}`; what lies beyond was not checked"
             )
             break
         found.seen[id(obj)] = Seen(obj, "column" if place.role == "column" else _kind(obj), [place])
