@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "torchmagic"
 
 LEVELS = {
     "findings": 0,
+    "kinds": 1,
     "namespace": 1,
     "source": 1,
     "render": 1,

@@ -1,0 +1,501 @@
+"""uncalled-method: a method where its result was meant is named; a method that is there to be called is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import COMMON, flags, look
+
+SETUP = (
+    COMMON
+    + """
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+loader = [(torch.randn(3, 4), torch.randint(0, 2, (3,))) for _ in range(3)]
+criterion = nn.CrossEntropyLoss()
+"""
+)
+
+MISTAKES = {
+    "bare zero_grad in a function": (
+        """
+def train(model, loader, opt):
+    for x, y in loader:
+        opt.zero_grad
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+train(model, loader, optimizer)
+""",
+        [("opt.zero_grad", 3)],
+    ),
+    "bare calls on attributes of an object that is gone": (
+        """
+class T:
+    def __init__(self, m, o): self.m, self.o = m, o
+    def fit(self, loader):
+        self.m.train
+        for x, y in loader:
+            self.o.zero_grad()
+            loss = F.cross_entropy(self.m(x), y)
+            loss.backward()
+            self.o.step
+T(model, optimizer).fit(loader)
+""",
+        [("self.m.train", 4), ("self.o.step", 9)],
+    ),
+    "condition of a conditional": (
+        """
+device = "cuda" if torch.cuda.is_available else "cpu"
+""",
+        [("torch.cuda.is_available", 1)],
+    ),
+    "condition of an if": (
+        """
+if torch.cuda.is_available:
+    pass
+""",
+        [("torch.cuda.is_available", 1)],
+    ),
+    "loop over the method": (
+        """
+for p in model.parameters:
+    p.requires_grad = False
+""",
+        [("model.parameters", 1)],
+    ),
+    "printed": (
+        """
+x, y = loader[0]
+loss = criterion(model(x), y)
+print("loss", loss.item)
+""",
+        [("loss.item", 3)],
+    ),
+    "formatted with a specification": (
+        """
+x, y = loader[0]
+loss = criterion(model(x), y)
+print(f"loss {loss.item:.3f}")
+""",
+        [("loss.item", 3)],
+    ),
+    "formatted as text": (
+        """
+x, y = loader[0]
+loss = criterion(model(x), y)
+msg = f"loss {loss.item}"
+""",
+        [("loss.item", 3)],
+    ),
+    "indexed": (
+        """
+x, y = loader[0]
+n = x.size[0]
+""",
+        [("x.size", 2)],
+    ),
+    "appended to a list in a dict": (
+        """
+h = {"loss": [], "acc": []}
+for x, y in loader:
+    out = model(x)
+    h["loss"].append(criterion(out, y).item())
+    h["acc"].append((out.argmax(1) == y).float().mean().item)
+""",
+        [("h['acc']", 5)],
+    ),
+    "a state dict that is none": (
+        """
+best = model.state_dict
+
+""",
+        [("best", 1)],
+    ),
+    "saved": (
+        """
+torch.save(model.state_dict, "/dev/null")
+""",
+        [("model.state_dict", 1)],
+    ),
+    "handed to an optimizer": (
+        """
+opt2 = torch.optim.Adam(model.parameters, lr=1e-3)
+""",
+        [("model.parameters", 1)],
+    ),
+    "copied": (
+        """
+best = copy.deepcopy(model.state_dict)
+""",
+        [("best", 1)],
+    ),
+    "an unnamed module's method": (
+        """
+net = nn.Sequential(nn.Linear(4,4)).eval
+
+""",
+        [("net", 1)],
+    ),
+    "added in a function": (
+        """
+@torch.no_grad()
+def evaluate(model, loader):
+    total = 0.0
+    for x, y in loader:
+        total += criterion(model(x), y).item
+    return total / len(loader)
+acc = evaluate(model, loader)
+""",
+        [("criterion(model(x), y).item", 5)],
+    ),
+    "context manager": (
+        """
+with torch.inference_mode:
+    out = model(loader[0][0])
+""",
+        [("torch.inference_mode", 1)],
+    ),
+    "bound and used": (
+        """
+x = loader[0][0]
+arr = x.numpy
+m = arr.mean()
+""",
+        [("arr", 2)],
+    ),
+    "elements of a comprehension": (
+        """
+vals = [p.norm().item for p in model.parameters()]
+s = sum(vals)
+""",
+        [("vals", 1)],
+    ),
+    "summed by a generator": (
+        """
+s = sum(p.numel for p in model.parameters())
+""",
+        [("p.numel", 1)],
+    ),
+    "compared with a number": (
+        """
+loss = criterion(model(loader[0][0]), loader[0][1])
+if loss.item > 0.5:
+    print("high")
+""",
+        [("loss.item", 2)],
+    ),
+    "bare backward": (
+        """
+loss = criterion(model(loader[0][0]), loader[0][1])
+loss.backward
+optimizer.step()
+""",
+        [("loss.backward", 2)],
+    ),
+    "bare scheduler step": (
+        """
+scheduler.step
+x = 1
+""",
+        [("scheduler.step", 1)],
+    ),
+    "indexed method of a scheduler": (
+        """
+lr = scheduler.get_last_lr[0]
+""",
+        [("scheduler.get_last_lr", 1)],
+    ),
+    "sample of a distribution": (
+        """
+d = torch.distributions.Normal(0., 1.)
+a = d.sample
+b = a + 1
+""",
+        [("a", 2)],
+    ),
+    "handed to a meter": (
+        """
+class Meter:
+    def __init__(self): self.sum = 0; self.val = None
+    def update(self, v, n=1):
+        self.val = v
+        self.sum += v * n
+m = Meter()
+for x, y in loader:
+    loss = criterion(model(x), y)
+    m.update(loss.item, x.size(0))
+""",
+        [("m.val", 9)],
+    ),
+    "kept by an object of the user's": (
+        """
+class Log:
+    def __init__(self): self.rows = []
+    def add(self, **kw): self.rows.append(kw)
+log = Log()
+for x, y in loader:
+    loss = criterion(model(x), y)
+    log.add(loss=loss.item, n=x.size(0))
+""",
+        [("log.rows", 7)],
+    ),
+    "returned": (
+        """
+def step(x, y):
+    loss = criterion(model(x), y)
+    return loss.item
+losses = [step(x, y) for x, y in loader]
+""",
+        [("losses", 3)],
+    ),
+    "bare function of torch": (
+        """
+torch.cuda.empty_cache
+z = 1
+""",
+        [("torch.cuda.empty_cache", 1)],
+    ),
+    "asserted": (
+        """
+x = loader[0][0]
+assert torch.isfinite(x).all, "bad"
+""",
+        [("torch.isfinite(x).all", 2)],
+    ),
+    "comprehension inside a call": (
+        """
+a = np.mean([l.item for l in [torch.ones(()), torch.zeros(())]])
+""",
+        [("l.item", 1)],
+    ),
+    "handed to str.format": (
+        """
+text = "loss: {:.3f}".format(criterion(model(loader[0][0]), loader[0][1]).item)
+""",
+        [("criterion(model(loader[0][0]), loader[0][1]).item", 1)],
+    ),
+    "handed to load_state_dict": (
+        """
+model.load_state_dict(model.state_dict)
+""",
+        [("model.state_dict", 1)],
+    ),
+    "a module's own mode": (
+        """
+model = model.train
+
+""",
+        [("model", 1)],
+    ),
+    "bare eval in a function": (
+        """
+def run(net):
+    net.eval
+    with torch.no_grad():
+        return net(loader[0][0])
+o = run(model)
+""",
+        [("net.eval", 2)],
+    ),
+    "chained": (
+        """
+out = model(loader[0][0])
+preds = out.detach.cpu().numpy()
+""",
+        [("out.detach", 2)],
+    ),
+}
+
+CORRECT = {
+    "aliases that are called": """
+step = optimizer.step
+zero = optimizer.zero_grad
+zero(); step()
+""",
+    "table of callbacks": """
+hooks = {"step": optimizer.step, "zero": optimizer.zero_grad}
+for k in hooks: hooks[k]()
+""",
+    "list of callbacks": """
+callbacks = [model.train, model.eval]
+for c in callbacks: c()
+""",
+    "table of reductions": """
+x = torch.randn(4)
+reducers = {"mean": x.mean, "sum": x.sum, "max": x.max}
+r = {k: f() for k, f in reducers.items()}
+""",
+    "handed to a timer": """
+import timeit
+t = timeit.timeit(optimizer.zero_grad, number=2)
+""",
+    "decorator without parentheses": """
+@torch.no_grad
+def ev(x): return model(x)
+o = ev(loader[0][0])
+""",
+    "a tensor's method under another name": """
+get = torch.ones(()).item
+v = get() + 1
+""",
+    "kept by a wrapper": """
+class Wrap:
+    def __init__(self, opt): self.opt = opt; self.step = opt.step; self.zero_grad = opt.zero_grad
+w = Wrap(optimizer)
+w.zero_grad(); w.step()
+""",
+    "context manager under another name": """
+import contextlib
+ctx = torch.no_grad
+with ctx():
+    pass
+""",
+    "attributes that are no methods": """
+x = torch.randn(3)
+print(x.shape, x.dtype, x.T, x.is_cuda, x.requires_grad, x.grad_fn, x.data)
+names = [n for n, p in model.named_parameters() if p.requires_grad]
+ok = x.is_leaf and model.training
+""",
+    "list handed to a function that calls it": """
+fns = [model.train, optimizer.zero_grad]
+def run_all(fs):
+    for f in fs: f()
+run_all(fns)
+""",
+    "handed to an executor": """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(1) as ex:
+    f = ex.submit(torch.ones(()).item)
+    v = f.result()
+""",
+    "plain attributes of the user's class": """
+class C:
+    item = 3
+    mean = 0.5
+    def size(self): return 2
+c = C()
+v = c.item + c.mean
+t = f"{c.item}"
+""",
+    "plain attributes of a module": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = 0.5; self.std = 0.2
+        self.fc = nn.Linear(4, 2)
+        self.act = F.relu
+    def forward(self, x): return self.act(self.fc((x - self.mean) / self.std))
+n = Net()
+o = n(loader[0][0])
+z = n.mean * 2
+""",
+    "functions that functions of torch take": """
+sched = torch.optim.lr_scheduler.LambdaLR(optimizer, lr_lambda=lambda e: 0.9 ** e)
+out = torch.func.functional_call(model, dict(model.named_parameters()), loader[0][0])
+g = torch.func.grad(lambda p: p.sum())(torch.ones(3))
+""",
+    "attributes of arrays": """
+a = np.arange(4)
+n = a.size + 1
+b = a.T
+""",
+    "fields of a named tuple": """
+from collections import namedtuple
+P = namedtuple("P", "item count")
+p = P(1, 2)
+q = p.item + p.count
+""",
+    "list of samplers": """
+d = torch.distributions.Normal(0., 1.)
+m = d.mean + d.stddev
+s = d.sample()
+fns = [d.sample for _ in range(3)]
+vals = [f() for f in fns]
+""",
+    "partial": """
+import functools
+f = functools.partial(torch.Tensor.mean, dim=0)
+h = functools.partial(optimizer.zero_grad, set_to_none=True)
+h()
+""",
+    "a getter": """
+def get_getter(t):
+    return t.item
+g = get_getter(torch.ones(()))
+v = g()
+""",
+    "pairs of names and methods": """
+class Hist(dict):
+    pass
+ops = []
+ops.append(("item", torch.ones(()).item))
+r = [f() for n, f in ops]
+""",
+    "mock objects": """
+import unittest.mock as mock
+m = mock.MagicMock()
+m.item
+y = m.item
+z = m.loss.item
+""",
+    "registered to run at the end": """
+import atexit
+atexit.register(torch.cuda.empty_cache)
+sync = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
+sync()
+""",
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), MISTAKES.values(), ids=list(MISTAKES))
+def test_a_method_where_its_result_was_meant(cell: str, expected: list[tuple[str, int | None]]) -> None:
+    """The finding names the method, or the variable that holds it, and the line."""
+    assert flags(look(SETUP, cell.removeprefix("\n"), only=["uncalled-method"]), "uncalled-method") == expected
+
+
+@pytest.mark.parametrize(("cell", "expected"), MISTAKES.values(), ids=list(MISTAKES))
+def test_the_fix_makes_the_cell_quiet(cell: str, expected: list[tuple[str, int | None]]) -> None:
+    """With every fix applied, the cell has nothing left to report."""
+    lines = cell.removeprefix("\n").split("\n")
+    for finding in look(SETUP, "\n".join(lines), only=["uncalled-method"]).findings:
+        assert finding.fix is not None
+        assert finding.line is not None
+        old = lines[finding.line - 1]
+        lines[finding.line - 1] = old[: len(old) - len(old.lstrip())] + finding.fix.replacement
+
+    assert flags(look(SETUP, "\n".join(lines), only=["uncalled-method"]), "uncalled-method") == []
+
+
+@pytest.mark.parametrize("cell", CORRECT.values(), ids=list(CORRECT))
+def test_a_method_that_is_there_to_be_called(cell: str) -> None:
+    """Nothing is said about correct code, not even as a note."""
+    report = look(SETUP, cell.removeprefix("\n"), only=["uncalled-method"])
+
+    assert [str(finding) for finding in [*report.findings, *report.notes]] == []
+    assert report.failures == ()
+
+
+def test_the_last_line_may_be_there_to_be_looked_at() -> None:
+    """The value of a cell's last expression is displayed; without a call it is a note, with a semicolon a warning."""
+    shown = look(SETUP, "x = torch.ones(())\nx.item", only=["uncalled-method"])
+    hidden = look(SETUP, "x = torch.ones(())\nx.item;", only=["uncalled-method"])
+
+    assert ([f.subject for f in shown.findings], [f.subject for f in shown.notes]) == ([], ["x.item"])
+    assert [f.subject for f in hidden.findings] == ["x.item"]
+
+
+def test_a_line_with_two_mistakes_gets_both_parentheses() -> None:
+    """Each of two findings on a line carries the whole right line."""
+    cell = "loss, acc = torch.ones(()), torch.ones(())\nrow = {'loss': loss.item, 'acc': acc.item}"
+    report = look(SETUP, cell, only=["uncalled-method"])
+
+    assert {f.fix.replacement for f in report.findings if f.fix} == {"row = {'loss': loss.item(), 'acc': acc.item()}"}
+
+
+def test_many_methods_in_one_list_are_one_finding() -> None:
+    """A long list is counted, not repeated."""
+    report = look(SETUP, "values = []\nfor i in range(40):\n    values.append(torch.ones(()).item)")
+
+    assert [f.message.split(" of a")[0] for f in report.findings] == ["`values`: 40 elements are the method `item`"]

@@ -1,0 +1,204 @@
+"""What a written expression is to PyTorch: by the live object it names, else by what the text makes of it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from torchmagic.checking.facts import Facts
+from torchmagic.kinds import TorchKind, is_from_torch, kind_of_class, kind_of_value, returns_tensor
+from torchmagic.namespace.resolve import MISSING, get_attribute
+from torchmagic.source import ANY, Ref, Scope, Step, ref_of
+from torchmagic.source.program import argument_node
+
+_DEEPEST = 8
+_RETURNS_SELF = frozenset({"cuda", "cpu", "to", "train", "eval", "half", "float", "double", "requires_grad_", "apply"})
+_TENSOR_ATTRIBUTES = frozenset({"data", "grad", "T", "mT", "H", "real", "imag"})
+
+
+def kind_of(facts: Facts, node: ast.AST | None, step: Step, depth: int = _DEEPEST) -> TorchKind | None:
+    """Tell whether an expression in a statement is a tensor, a module, an optimizer; None when it is not known."""
+    if not depth or node is None:
+        return None
+    if (value := live_value(facts, node, step)) is not MISSING:
+        return kind_of_value(value)
+    below = depth - 1
+    if isinstance(node, ast.Name):
+        return _kind_of_name(facts, node.id, step, below)
+    if isinstance(node, ast.BinOp):
+        return _tensor_among(facts, (node.left, node.right), step, below)
+    if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+        return kind_of(facts, node.operand, step, below)
+    if isinstance(node, ast.Compare) and all(
+        not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops
+    ):
+        return _tensor_among(facts, (node.left, *node.comparators), step, below)
+    if isinstance(node, ast.Subscript):
+        return "tensor" if kind_of(facts, node.value, step, below) == "tensor" else None
+    if isinstance(node, ast.Attribute):
+        if node.attr in _TENSOR_ATTRIBUTES and kind_of(facts, node.value, step, below) == "tensor":
+            return "tensor"
+        return _kind_of_own_attribute(facts, node, step, below)
+    return _kind_of_call(facts, node, step, below) if isinstance(node, ast.Call) else None
+
+
+def _tensor_among(facts: Facts, nodes: tuple[ast.expr, ...], step: Step, depth: int) -> TorchKind | None:
+    return "tensor" if any(kind_of(facts, node, step, depth) == "tensor" for node in nodes) else None
+
+
+def live_value(facts: Facts, node: ast.AST, step: Step) -> Any:
+    """Return the live object that a path names where it stands, or MISSING.
+
+    A local name of a function has a live value when the cell's error left the function's frame.
+    """
+    ref = ref_of(node)
+    if ref is None or _comprehension_of(ref.root, step) is not None:
+        return MISSING
+    value = facts.value(ref, step.scope)
+    if value is MISSING and not isinstance(step.scope.owner_of(ref.root).node, ast.Module):
+        for frame in facts.failed_frames:
+            if frame.function == step.scope.name and frame.filename == step.scope.unit.source.filename:
+                value = follow(frame.variables.get(ref.root, MISSING), ref.steps)
+    elif value is MISSING and ref.steps:
+        value = follow(facts.value(Ref(ref.root), step.scope), ref.steps)
+    return value
+
+
+def follow(value: Any, steps: tuple[tuple[str, Any], ...]) -> Any:
+    """Follow attributes and items of builtin containers; of a computed index, the first element stands for all."""
+    for kind, key in steps:
+        if value is MISSING:
+            return MISSING
+        if kind == "attr":
+            value = get_attribute(value, key)
+        elif kind_of_value(value) == "tensor":
+            return value  # a part of a tensor is a tensor
+        else:
+            value = element_of(value) if key is ANY else _item(value, key)
+    return value
+
+
+def element_of(value: Any) -> Any:
+    """Return an element of a builtin container to stand for all, or MISSING."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        return next(iter(dict.values(value)), MISSING)
+    for sequence in (list, tuple, deque):
+        if issubclass(kind, sequence):
+            return next(sequence.__iter__(value), MISSING)
+    return MISSING
+
+
+def _item(value: Any, key: Any) -> Any:
+    try:
+        if issubclass(type(value), dict):
+            return dict.__getitem__(value, key)
+        for sequence in (list, tuple, deque):
+            if issubclass(type(value), sequence):
+                return sequence.__getitem__(value, key)
+    except (KeyError, IndexError, TypeError):
+        pass
+    return MISSING
+
+
+def _kind_of_name(facts: Facts, name: str, step: Step, depth: int) -> TorchKind | None:
+    """Judge a name without a live value by everything the text binds it to; all must agree."""
+    if (bound := _comprehension_of(name, step)) is not None:
+        return _kind_of_element(facts, bound[1], bound[0], step, depth)
+    if facts.program is None:
+        return None
+    owner = step.scope.owner_of(name)
+    kinds: set[TorchKind | None] = set()
+    if name in owner.parameters:
+        kinds |= {kind_of(facts, node, at, depth) for node, at in _arguments(facts, owner, name)}
+    for write in facts.program.writes:
+        if write.kind == "bind" and write.target == Ref(name) and write.step.scope is owner and write.value is not None:
+            if write.how == "for":
+                kinds.add(_kind_of_element(facts, write.value, write.node, write.step, depth))
+            else:
+                kinds.add(kind_of(facts, write.value, write.step, depth) if write.position is None else None)
+    known = kinds - {None}
+    return next(iter(known)) if len(known) == 1 and (kinds == known or name not in owner.parameters) else None
+
+
+def _kind_of_own_attribute(facts: Facts, node: ast.Attribute, step: Step, depth: int) -> TorchKind | None:
+    """Judge `self.name` where no instance is left, by what the methods of the class bind it to."""
+    ref, scope = ref_of(node), step.scope
+    if ref is None or len(ref.steps) != 1 or facts.program is None or scope.class_name is None:
+        return None
+    if scope.parameters[:1] != [ref.root]:
+        return None
+    kinds = {
+        kind_of(facts, write.value, write.step, depth)
+        for write in facts.program.writes
+        if write.kind == "bind" and write.target == ref and write.step.scope.class_name == scope.class_name
+    }
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _arguments(facts: Facts, owner: Scope, name: str) -> Iterator[tuple[ast.expr, Step]]:
+    for call in facts.program.callers(owner) if facts.program is not None else ():
+        argument = argument_node(call, owner, name)
+        if argument is not None:
+            yield argument, call.step
+
+
+def _comprehension_of(name: str, step: Step) -> tuple[ast.expr, ast.expr] | None:
+    """Return target and iterable of the comprehension of a statement that binds a name."""
+    for own in step.own_expressions():
+        for part in ast.walk(own):
+            if isinstance(part, ast.comprehension):
+                for target in ast.walk(part.target):
+                    if isinstance(target, ast.Name) and target.id == name:
+                        return part.target, part.iter
+    return None
+
+
+def _kind_of_element(facts: Facts, values: ast.expr, target: ast.AST, step: Step, depth: int) -> TorchKind | None:
+    """Judge the elements of what is looped over, where the target takes them whole."""
+    if isinstance(target, (ast.For, ast.AsyncFor)):
+        target = target.target
+    if not isinstance(target, ast.Name):
+        return None
+    if isinstance(values, (ast.List, ast.Tuple)):
+        kinds = {kind_of(facts, element, step, depth) for element in values.elts}
+        return kinds.pop() if len(kinds) == 1 else None
+    if isinstance(values, ast.Call) and isinstance(values.func, ast.Attribute) and values.func.attr == "parameters":
+        return "tensor" if kind_of(facts, values.func.value, step, depth) == "module" else None
+    if kind_of(facts, values, step, depth) == "tensor":
+        return "tensor"
+    live = live_value(facts, values, step)
+    return kind_of_value(element_of(live)) if live is not MISSING else None
+
+
+def _kind_of_call(facts: Facts, call: ast.Call, step: Step, depth: int) -> TorchKind | None:
+    function = call.func
+    live = live_value(facts, function, step)
+    if live is not MISSING and kind_of_value(live) == "module":
+        return "tensor"
+    if isinstance(function, ast.Attribute):
+        receiver = kind_of(facts, function.value, step, depth)
+        if receiver == "tensor":
+            return "tensor" if returns_tensor(function.attr) else None
+        if receiver == "module":
+            return "module" if function.attr in _RETURNS_SELF else None
+    if live is not MISSING and issubclass(type(live), type):
+        return kind_of_class(live)
+    if live is not MISSING and is_from_torch(live):
+        return "tensor" if live is not sys.modules["torch"].is_tensor else None
+    return _kind_of_result(facts, call, depth)
+
+
+def _kind_of_result(facts: Facts, call: ast.Call, depth: int) -> TorchKind | None:
+    """Judge a call of a function of the program by what the function returns."""
+    if facts.program is None or not isinstance(call.func, ast.Name) or hasattr(builtins, call.func.id):
+        return None
+    kinds: set[TorchKind | None] = set()
+    for inner in facts.program.steps:
+        if isinstance(inner.node, ast.Return) and inner.scope.name == call.func.id and inner.scope.class_name is None:
+            kinds.add(kind_of(facts, inner.node.value, inner, depth))
+    return kinds.pop() if len(kinds) == 1 else None

@@ -1,0 +1,55 @@
+"""Change a few characters of the cell's text and leave the rest as it was typed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from torchmagic.source.text import SourceText
+
+
+def spelled(source: SourceText, node: ast.AST) -> str:
+    """Return an expression as it was typed; without its place in the text, as Python would print it."""
+    return ast.get_source_segment(source.text, node) or ast.unparse(node)
+
+
+def first_words(source: SourceText, node: ast.AST, most: int = 60) -> str:
+    """Return an expression on one line, for a message."""
+    text = " ".join(spelled(source, node).split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def add_after(source: SourceText, line: int, additions: Iterable[tuple[ast.expr, str]]) -> str | None:
+    """Return an editor line, without its indentation, with a text added behind each of these expressions.
+
+    None when an expression does not end on the line, or does not stand where its position says.
+    """
+    raw = source.line(line).encode()
+    ends: list[tuple[int, bytes]] = []
+    for node, addition in additions:
+        if node.end_lineno != line or node.end_col_offset is None:
+            return None
+        if not raw[: node.end_col_offset].endswith(_last_token(node)):
+            return None  # Python before 3.12 misplaces what stands inside an f-string
+        ends.append((node.end_col_offset, addition.encode()))
+    for end, addition_bytes in sorted(set(ends), reverse=True):
+        raw = raw[:end] + addition_bytes + raw[end:]
+    return raw.decode().strip()
+
+
+def replace_in_line(source: SourceText, line: int, node: ast.expr, text: str) -> str | None:
+    """Return an editor line, without its indentation, in which an expression is replaced; None when it is not on it."""
+    if node.lineno != line or node.end_lineno != line or node.end_col_offset is None:
+        return None
+    raw = source.line(line).encode()
+    if raw[node.col_offset : node.end_col_offset].decode(errors="replace") != spelled(source, node):
+        return None
+    return (raw[: node.col_offset] + text.encode() + raw[node.end_col_offset :]).decode().strip()
+
+
+def _last_token(node: ast.expr) -> bytes:
+    if isinstance(node, ast.Name):
+        return node.id.encode()
+    if isinstance(node, ast.Attribute):
+        return node.attr.encode()
+    return {ast.Call: b")", ast.Subscript: b"]"}.get(type(node), b"")
