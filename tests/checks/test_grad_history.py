@@ -193,6 +193,7 @@ for epoch in range(3):
 QUIET = {
     "numbers": "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss.item())\n",
     "detached": "kept = []\nfor x, y in data:" + STEP + "    kept.append(loss.detach())\n",
+    "methods left uncalled": "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss.item)\n",
     "the last loss": "for x, y in data:" + STEP + "last = loss\n",
     "gradient accumulation": """
 opt.zero_grad()

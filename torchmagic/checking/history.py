@@ -81,6 +81,8 @@ def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Pla
             if not matches(ref, place):
                 continue
             chain = place.chain
+            if any(link.role == "self" for link in chain):
+                continue  # a method that was not called: another mistake
             holder = next(link for link in chain if matches(ref, link))
             if accumulation.shape == "container" and holder is place:
                 continue  # a list grows; a tensor of that name is something else
