@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torchmagic.checking import check, take_snapshot
 
 if TYPE_CHECKING:
+    from types import CodeType
+
     from torchmagic.report import Report
 
 COMMON = """
@@ -22,22 +24,29 @@ torch.manual_seed(0)
 
 def look(*cells: str, **options: Any) -> Report:
     """Run the cells and check the namespace after the last, which may fail."""
+    return look_around(*cells, **options)[0]
+
+
+def look_around(*cells: str, **options: Any) -> tuple[Report, dict[str, Any], Exception | None]:
+    """Run the cells, check the namespace after the last, and return the report, the namespace and the last error."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for number, cell in enumerate(cells):
-        filename = f"<cell {number}: {hash(cell)}>"
-        linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)
-        code = compile(cell, filename, "exec")
-        if number < len(cells) - 1:
-            exec(code, namespace)
-            continue
-        before = take_snapshot(namespace)
-        error = None
-        try:
-            exec(code, namespace)
-        except Exception as problem:
-            error = problem
-        return check(namespace, source=cell, error=error, before=before, filename=filename, **options)
-    raise ValueError("no cell")
+    *setup, cell = cells
+    for earlier in setup:
+        exec(_compiled(earlier), namespace)
+    before, code, error = take_snapshot(namespace), _compiled(cell), None
+    try:
+        exec(code, namespace)
+    except Exception as problem:
+        error = problem
+    report = check(namespace, source=cell, error=error, before=before, filename=code.co_filename, **options)
+    return report, namespace, error
+
+
+def _compiled(cell: str) -> CodeType:
+    """Compile a cell under a name by which its text can be found, as IPython does."""
+    filename = f"<cell {abs(hash(cell))}>"
+    linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)
+    return compile(cell, filename, "exec")
 
 
 def flags(report: Report, rule: str) -> list[tuple[str, int | None]]:

@@ -48,11 +48,11 @@ def training():
 
 def state(names):
     """Return everything about the tensors and arrays that a look could disturb."""
-    tensors = [*names["model"].state_dict().values(), *names["model"].parameters(), names["bad"], names["total"]]
-    tensors += [t for values in names["optimizer"].state.values() for t in values.values()]
-    return [(t.detach().numpy().tobytes(), t._version, t.requires_grad, t.grad_fn is None, id(t)) for t in tensors] + [
-        (p.grad.numpy().tobytes(), p.grad._version) for p in names["model"].parameters()
-    ]
+    model, optimizer = names["model"], names["optimizer"]
+    tensors = [*model.parameters(), *model.buffers(), names["bad"], names["total"]]
+    tensors += [tensor for values in optimizer.state.values() for tensor in values.values()]
+    bits = [(t.detach().numpy().tobytes(), t._version, t.requires_grad, t.grad_fn is None, id(t)) for t in tensors]
+    return bits + [(p.grad.numpy().tobytes(), p.grad._version, id(p.grad)) for p in model.parameters()]
 
 
 @pytest.mark.parametrize("memory", [None, Memory()], ids=["once", "on"])
