@@ -11,16 +11,19 @@ PACKAGE = Path(__file__).parent.parent / "torchmagic"
 
 LEVELS = {
     "findings": 0,
+    "devices": 1,
     "kinds": 1,
     "namespace": 1,
     "source": 1,
+    "values": 1,
     "render": 1,
     "autograd_graph": 2,
     "report": 2,
     "checking": 3,
-    "checks": 4,
-    "cells": 5,
-    "magics": 6,
+    "sharing": 4,
+    "checks": 5,
+    "cells": 6,
+    "magics": 7,
 }
 """A part imports parts of a lower level, and its own modules. `torchmagic/__init__.py` is the door: it may import any
 part, inside functions only. Nobody imports a rule, which is a module of `checks`."""

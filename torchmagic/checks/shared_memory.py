@@ -1,0 +1,113 @@
+"""shared-memory: two holders of the same bytes look independent, and one of them was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from torchmagic.checking import Facts, Rule
+from torchmagic.findings import Finding
+from torchmagic.namespace import Seen
+from torchmagic.namespace.overlap import repeated_dimensions, shared_groups
+from torchmagic.sharing.aliases import judge_aliases
+from torchmagic.sharing.crossing import judge_crossing
+from torchmagic.sharing.expanded import judge_expanded, judge_refused
+from torchmagic.sharing.holders import Holder, distinct, holders_of
+from torchmagic.sharing.kept import judge_kept
+from torchmagic.sharing.roles import judge_module, shared_modules
+from torchmagic.sharing.series import judge_series
+from torchmagic.sharing.shared_lists import judge_list, shared_lists
+from torchmagic.sharing.shifts import judge_shift, shifts
+from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.verdict import Sharing
+
+_MOST_MEMBERS = 60
+
+
+class _Subject(NamedTuple):
+    """Something to judge, and what judges it."""
+
+    judge: Callable[[], Iterator[Sharing]]
+
+
+class SharedMemory(Rule):
+    """Two things that look independent are the same memory, and writing one changed the other.
+
+    `b = a`, `from_numpy`, `.numpy()`, `.detach()`, `.data`, `state_dict()`, slices and `[x] * n` hand out the same bytes
+    again. As long as nobody writes, that is quick and right. When one side is written in place, by `+=`, by a method such
+    as `mul_`, by an item assignment or by an optimizer's step, the other side changes with it: a backup follows what it
+    should keep, a list of snapshots holds the last one many times.
+
+    Copy where the second holder is made: `.clone()` for a tensor, `.copy()` for an array, `torch.tensor(array)`,
+    `copy.deepcopy(model.state_dict())`.
+    """
+
+    bad = """
+    import torch
+    position = torch.zeros(2)
+    path = []
+    for step in range(3):
+        position += 1
+        path.append(position)
+    """
+    good = """
+    import torch
+    position = torch.zeros(2)
+    path = []
+    for step in range(3):
+        position += 1
+        path.append(position.clone())
+    """
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def subjects(self, facts: Facts) -> Iterator[_Subject]:
+        """Return the groups of objects that share memory, the shared modules and lists, and the copies within a tensor."""
+        program = facts.program
+        if program is None:
+            return
+        timeline = Timeline(facts, program)
+        yield _Subject(partial(judge_refused, facts, program))
+        for shift in shifts(program):
+            yield _Subject(partial(judge_shift, facts, program, shift))
+        for seen in facts.found.of_kind("tensor"):
+            if repeated_dimensions(seen.obj):
+                yield _Subject(partial(judge_expanded, timeline, seen))
+        for seen in shared_modules(facts.found):
+            yield _Subject(partial(judge_module, timeline, seen))
+        for seen in shared_lists(facts.found):
+            yield _Subject(partial(judge_list, timeline, seen))
+        for group in shared_groups(facts.found):
+            yield _Subject(partial(_judge_group, timeline, group))
+
+    def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:
+        """Yield what the subject's judge says, each subject once."""
+        for sharing in subject.judge():
+            if sharing.subject in self._said:
+                continue
+            self._said.add(sharing.subject)
+            yield Finding(
+                rule=self.name(),
+                level=sharing.level,
+                subject=sharing.subject,
+                message=sharing.message,
+                line=sharing.line,
+                others=sharing.others,
+                evidence=sharing.evidence,
+                fix=sharing.fix,
+            )
+
+
+def _judge_group(timeline: Timeline, group: list[Seen]) -> Iterator[Sharing]:
+    """Yield the first verdict about a group of objects in one stretch of memory."""
+    holders: list[Holder] = list(distinct(holders_of(group, _MOST_MEMBERS)))
+    changes = timeline.changes_to(group, holders) if len(holders) > 1 else []
+    if not changes:
+        return
+    for judge in (judge_series, judge_kept, judge_crossing, judge_aliases):
+        found = list(judge(timeline, holders, changes))
+        if found:
+            yield from found
+            return

@@ -1,0 +1,197 @@
+"""Two tensors, or two arrays, that look independent and are not: backups by assignment, shallow copies, snapshots."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+
+from torchmagic.namespace.overlap import layout_key, shares_bytes
+from torchmagic.sharing.changes import Change
+from torchmagic.sharing.copies import copied_value, deep_copied
+from torchmagic.sharing.holders import Capture, Holder, reaches
+from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
+from torchmagic.source import Ref
+from torchmagic.source.memory_paths import last_bind
+from torchmagic.source.order import may_follow
+from torchmagic.source.writes import is_inplace_name
+
+KEPT_WORDS = frozenset(
+    {
+        "old", "prev", "previous", "before", "initial", "backup", "saved", "snapshot", "best", "orig", "original", "start",
+        "copy", "copied", "past", "frozen", "reference", "last",
+    }
+)  # fmt: skip
+"""Words in a name that say the value is meant to stay as it is."""
+
+_MOST_USERS = 16
+
+
+def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
+    """Yield the first verdict about two holders of one library's memory."""
+    users = [h for h in holders if not h.is_machinery and h.place.root not in timeline.loop_variables][:_MOST_USERS]
+    writes = [change for change in changes if change.kind == "write"]
+    for judge in (_edited_on_the_way, _taken_twice, _shallow_copy, _second_name):
+        for one, other in itertools.permutations(users, 2):
+            if shares_bytes(one.seen, other.seen):
+                found = judge(timeline, one, other, changes if judge is _taken_twice else writes)
+                if found is not None:
+                    yield found
+                    return
+
+
+def words_of(name: str) -> set[str]:
+    """Return the words of a name in snake or camel case."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+def _edited_on_the_way(timeline: Timeline, new: Holder, stored: Holder, changes: list[Change]) -> Sharing | None:
+    """Judge a function that edits what is stored and hands it out: a data set whose samples change when they are read."""
+    capture = timeline.capture_of(new)
+    if capture is None or new.place.root == stored.place.root or not timeline.is_newer(new, stored):
+        return None
+    for change in changes:
+        scope = change.step.scope
+        if isinstance(scope.node, ast.Module) or change.target is None or is_inplace_name(scope.name):
+            continue
+        if scope.class_name is not None and scope.parameters[:1] == [change.target.root]:
+            continue  # an object that updates its own state says so
+        if (change.fills or _is_store(change)) and scope.name != "__getitem__":
+            continue
+        inside = any(capture.step in context.steps for context in change.contexts)
+        if inside and change.names(stored) and shares_bytes(new.seen, stored.seen):
+            bound = last_bind(timeline.program, change.target.root, scope, change.step)
+            step = bound.step if bound is not None else change.step
+            fix = copied_value(timeline, step, bound.value if bound is not None else None, stored.seen, [stored])
+            return Sharing(
+                subject=new.text,
+                message=f"`{new.text}`: the same memory as `{stored.text}`, which {at_line(change.line)} edits in place each "
+                "time it is read; edit a copy",
+                line=timeline.line_of(step),
+                others=(stored.text,),
+                fix=fix,
+                evidence={"written_on_line": change.line, "first_values": first_values(stored.seen)},
+            )
+    return None
+
+
+def _is_store(change: Change) -> bool:
+    return isinstance(change.step.node, ast.Assign)
+
+
+def _taken_twice(timeline: Timeline, first: Holder, second: Holder, changes: list[Change]) -> Sharing | None:
+    """Judge two values that were taken at different times from memory that changed in between."""
+    one, two = timeline.capture_of(first), timeline.capture_of(second)
+    if one is None or two is None or one.write is two.write or first.place.root == second.place.root:
+        return None
+    if layout_key(first.seen) != layout_key(second.seen):
+        return None
+    if any(_speaks_of(change, first) or _speaks_of(change, second) for change in changes):
+        return None
+    if timeline.is_alias(one) == Ref(second.place.root) or timeline.is_alias(two) == Ref(first.place.root):
+        return None
+    for change in changes:
+        if timeline.follows(change, one) and _precedes(change, two):
+            return _verdict(timeline, first, second, one, change, "was taken before and after")
+    return None
+
+
+def _precedes(change: Change, capture: Capture) -> bool:
+    return any(
+        capture.step in before.steps or may_follow(after, before) for before in change.contexts for after in capture.contexts
+    )
+
+
+def _shallow_copy(timeline: Timeline, new: Holder, old: Holder, changes: list[Change]) -> Sharing | None:
+    """Judge a container or object that was copied without what is in it."""
+    capture = timeline.capture_of(new)
+    if new.place.parent is None or old.place.parent is None or capture is None or not timeline.is_newer(new, old):
+        return None
+    same_slot = new.place.key == old.place.key and type(new.place.owner) is type(old.place.owner)
+    if not same_slot or new.place.owner is old.place.owner or new.place.root == old.place.root:
+        return None
+    value = capture.write.value
+    copies = value is not None and not isinstance(value, ast.Subscript)
+    if not copies or not timeline.mentions(capture.step, old.place.root):
+        return None
+    for change in changes:
+        if change.names(new) != change.names(old) and timeline.follows(change, capture):
+            step, made = timeline.maker(capture.step, value)
+            fix = copied_value(timeline, step, made, new.seen, [new, old]) or deep_copied(timeline, step, made)
+            return Sharing(
+                subject=new.text,
+                message=f"`{new.text}`: the same {kind_word(new.seen)} as `{old.text}`, which the copy did not copy; "
+                f"{at_line(change.line)} writes both{now_starts(new.seen)}; copy the {kind_word(new.seen)} too",
+                line=timeline.line_of(step),
+                others=(old.text,),
+                fix=fix,
+                evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+            )
+    return None
+
+
+def _second_name(timeline: Timeline, new: Holder, old: Holder, changes: list[Change]) -> Sharing | None:
+    """Judge a variable that was made a second name of a tensor, and looks like a second tensor."""
+    capture = timeline.capture_of(new)
+    if capture is None or capture.write.kind != "bind" or not new.is_variable:
+        return None
+    first = timeline.capture_of(old)
+    if first is not None and first.step is capture.step and first.write.value is capture.write.value and old.is_variable:
+        change = next((c for c in changes if timeline.follows(c, capture)), None)
+        return None if change is None else _verdict(timeline, new, old, capture, change, "got one value with")
+    source = timeline.source_of(capture)
+    if source is None or not timeline.is_newer(new, old) or not reaches(source, old.place):
+        return None
+    is_plain = timeline.is_alias(capture) is not None and old.is_variable
+    is_whole = isinstance(capture.write.value, ast.Subscript) and isinstance(capture.write.value.slice, ast.Slice)
+    for change in changes:
+        if not timeline.follows(change, capture):
+            continue
+        reader = old if _speaks_of(change, new) else new
+        readings = [step for step in timeline.reads_after(reader, [change]) if not _writes_it(changes, step)]
+        compared = any(timeline.mentions(step, _name(new)) and timeline.mentions(step, _name(old)) for step in readings)
+        kept = bool(words_of(_name(new)) & KEPT_WORDS) and reader is new
+        unread = is_plain and reader is new and not timeline.reads(new)
+        same = layout_key(new.seen) == layout_key(old.seen)
+        if same and (((is_plain or is_whole and old.is_variable) and (readings or unread)) or (kept and readings) or compared):
+            return _verdict(timeline, new, old, capture, change, "is another name of")
+    return None
+
+
+def _writes_it(changes: list[Change], step: object) -> bool:
+    return any(change.step is step for change in changes)
+
+
+def _speaks_of(change: Change, holder: Holder) -> bool:
+    """Tell whether the text of a write begins at the holder's own variable."""
+    if change.target is None or not isinstance(change.step.scope.node, ast.Module):
+        return change.names(holder)
+    return reaches(change.target, holder.place)
+
+
+def _name(holder: Holder) -> str:
+    return str(holder.place.key) if holder.place.role in ("name", "attribute") else holder.place.root
+
+
+def _verdict(
+    timeline: Timeline, new: Holder, old: Holder, capture: Capture, change: Change, relation: str
+) -> Sharing:
+    step, value = timeline.maker(capture.step, capture.write.value)
+    word = kind_word(new.seen)
+    facts = {
+        "was taken before and after": f"taken before {at_line(change.line)} writes it, and `{old.text}` after; both are one "
+        f"{word}{now_starts(new.seen)}; take a copy",
+        "got one value with": f"`{old.text}` is the same {word}, and {at_line(change.line)} writes both; make two",
+        "is another name of": f"another name for `{old.text}`, so {at_line(change.line)} writes both"
+        f"{now_starts(new.seen)}; keep a copy",
+    }
+    return Sharing(
+        subject=new.text,
+        message=f"`{new.text}`: {facts[relation]}",
+        line=timeline.line_of(step),
+        others=(old.text,),
+        fix=copied_value(timeline, step, value, new.seen, [new, old]) if relation != "got one value with" else None,
+        evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+    )

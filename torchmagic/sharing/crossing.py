@@ -1,0 +1,82 @@
+"""An array and a tensor over the same bytes, one of which is written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from torchmagic.namespace.overlap import shares_bytes
+from torchmagic.sharing.changes import Change
+from torchmagic.sharing.copies import copied_value
+from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
+
+_BLANK = frozenset({"empty", "empty_like", "new_empty"})
+
+
+def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
+    """Yield a verdict for the first array and tensor of a group that share what a write changed after they met."""
+    users = [h for h in holders if h.place.root not in timeline.loop_variables]
+    arrays = [holder for holder in users if holder.seen.kind == "array"]
+    tensors = [holder for holder in users if holder.seen.kind == "tensor"]
+    for array in arrays:
+        for tensor in tensors:
+            if array.is_machinery and tensor.is_machinery or not shares_bytes(array.seen, tensor.seen):
+                continue
+            newer, older = (tensor, array) if not timeline.is_newer(array, tensor) else (array, tensor)
+            change = _written_since(timeline, newer, older, changes)
+            if change is not None:
+                yield _verdict(timeline, newer, older, change)
+                return
+
+
+def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: list[Change]) -> Change | None:
+    """Return a write that comes after the sharing, unless one side is there to be filled through the other."""
+    capture, first = timeline.capture_of(newer), timeline.capture_of(older)
+    if first is not None and _is_blank(first.write.value):
+        return None
+    for change in changes:
+        if change.kind != "write" or not (change.touches(newer) or change.touches(older)):
+            continue
+        if not timeline.follows(change, capture) and not _made_inside(change, capture):
+            continue
+        reader = older if change.names(newer) else newer
+        readings = timeline.reads(reader)
+        if any(timeline.in_one_loop(change, step, capture) and step is not change.step for step in readings):
+            continue  # a buffer that each pass of a loop fills, and a view of it that the pass reads
+        if capture is None and not timeline.reads_after(reader, [change]):
+            continue
+        return change
+    return None
+
+
+def _made_inside(change: Change, capture: Capture | None) -> bool:
+    """Tell whether the call that made the sharing went on to write what it shares: a transform that works in place."""
+    if capture is None or isinstance(change.step.scope.node, ast.Module):
+        return False
+    return any(capture.step in context.steps for context in change.contexts)
+
+
+def _is_blank(value: ast.expr | None) -> bool:
+    """Tell whether memory was made without values, to be filled."""
+    function = value.func if isinstance(value, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in _BLANK
+
+
+def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change) -> Sharing:
+    capture = timeline.capture_of(newer)
+    fix, line = None, change.line
+    if capture is not None:
+        step, value = timeline.maker(capture.step, capture.write.value)
+        line = timeline.line_of(step)
+        fix = copied_value(timeline, step, value, newer.seen, [newer, older])
+    return Sharing(
+        subject=newer.text,
+        message=f"`{newer.text}`: the {kind_word(newer.seen)} and the {kind_word(older.seen)} `{older.text}` are the same "
+        f"memory; {at_line(change.line)} writes it, so both changed{now_starts(newer.seen)}; make one a copy",
+        line=line,
+        others=(older.text,),
+        fix=fix,
+        evidence={"written_on_line": change.line, "first_values": first_values(newer.seen)},
+    )

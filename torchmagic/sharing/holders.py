@@ -1,0 +1,131 @@
+"""Who holds the members of a memory group, and which statement handed the memory to them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torchmagic.checking.facts import alignments
+from torchmagic.namespace import Place, Seen
+from torchmagic.source import ANY, Context, Ref, Step, Write
+from torchmagic.source.memory_paths import ALL
+
+_MACHINERY = frozenset({"parameter", "buffer", "group", "state", "grad"})
+_MODULE_ROLES = frozenset({"parameter", "buffer", "submodule"})
+
+
+@dataclass(frozen=True, eq=False)
+class Holder:
+    """One place that holds a tensor or array."""
+
+    seen: Seen
+    place: Place
+
+    @property
+    def text(self) -> str:
+        """The path of the place."""
+        return self.place.text
+
+    @cached_property
+    def is_machinery(self) -> bool:
+        """Whether a module, an optimizer or a gradient slot holds it: it is expected to change as training goes on."""
+        return any(link.role in _MACHINERY for link in self.place.chain)
+
+    @cached_property
+    def container(self) -> Place | None:
+        """The outermost of the builtin containers that lead down to it, when nothing else lies between."""
+        place, found = self.place, None
+        while place.role == "item" and place.parent is not None:
+            place = found = place.parent
+        return found
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether a variable itself names it."""
+        return self.place.parent is None
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """The statement that put the memory into a holder's hands.
+
+    `kept` is set when the statement puts a new element beside the old ones each time it runs.
+    """
+
+    write: Write
+    contexts: tuple[Context, ...]
+    kept: bool
+
+    @property
+    def step(self) -> Step:
+        """The statement."""
+        return self.write.step
+
+
+def holders_of(group: list[Seen], most: int) -> list[Holder]:
+    """Return the places of a group's members, the shortest paths first."""
+    holders = [Holder(seen, place) for seen in group[:most] for place in seen.places]
+    return sorted(holders, key=lambda holder: holder.place.cost)[: 2 * most]
+
+
+def reaches(ref: Ref, place: Place) -> bool:
+    """Tell whether a path leads to the tensor or array at a place, or into it; a container that holds it is not it."""
+    return any(_leads_into(steps, links) for steps, links in alignments(ref, place))
+
+
+def _leads_into(steps: tuple[tuple[str, Any], ...], links: list[Place]) -> bool:
+    for index, link in enumerate(links):
+        if index == len(steps):
+            return False
+        kind, key = steps[index]
+        if kind == ALL:
+            return all(rest.role in _MODULE_ROLES for rest in links[index:])
+        if not _same_step(kind, key, link):
+            return False
+    return all(kind == "item" for kind, _ in steps[len(links) :])
+
+
+def _same_step(kind: str, key: Any, link: Place) -> bool:
+    if (kind == "item") != link.step.startswith("["):
+        return False
+    return key is ANY or key == link.key or str(key) == link.key or (type(key) is int and key < 0)
+
+
+def covers(ref: Ref, place: Place) -> int | None:
+    """Return how many links of a place lie beyond a path that leads to it or to a holder of it; None when none does."""
+    beyond = []
+    for steps, links in alignments(ref, place):
+        follows = len(steps) <= len(links) and all(
+            _same_step(kind, key, link) for (kind, key), link in zip(steps, links, strict=False)
+        )
+        if follows:
+            beyond.append(len(links) - len(steps))
+    return min(beyond, default=None)
+
+
+def is_kept(write: Write) -> bool:
+    """Tell whether a write adds an element each time it runs."""
+    if write.kind == "store":
+        return write.how != "[]=" or not isinstance(write.key, (ast.Constant, ast.UnaryOp))
+    return element_expression(write.value) is not None
+
+
+def element_expression(value: ast.expr | None) -> ast.expr | None:
+    """Return the expression that a comprehension runs for each element, also inside `list(...)` and its like."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and len(value.args) == 1:
+        value = value.args[0]
+    if isinstance(value, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        return value.elt
+    return value.value if isinstance(value, ast.DictComp) else None
+
+
+def distinct(holders: list[Holder]) -> Iterator[Holder]:
+    """Leave out the places by which an optimizer or a gradient slot knows what a module or variable has too."""
+    plain = {id(holder.seen.obj) for holder in holders if not {"group", "state"} & {link.role for link in holder.place.chain}}
+    for holder in holders:
+        roles = {link.role for link in holder.place.chain}
+        if not ("group" in roles and id(holder.seen.obj) in plain):
+            yield holder

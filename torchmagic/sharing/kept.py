@@ -1,0 +1,76 @@
+"""A model's or optimizer's tensors kept for later, while training goes on writing into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchmagic.namespace.overlap import shares_bytes
+from torchmagic.sharing.changes import Change
+from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
+from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.verdict import Sharing, at_line
+from torchmagic.source import Step
+
+
+def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
+    """Yield a verdict for each holder outside of the model that is meant to keep what training changes."""
+    owners = [holder for holder in holders if holder.is_machinery]
+    said: set[str] = set()
+    for holder in holders:
+        if holder.is_machinery or holder.place.root in timeline.loop_variables:
+            continue
+        owner = next((o for o in owners if shares_bytes(o.seen, holder.seen)), None)
+        if owner is None or (owner.seen.obj is holder.seen.obj and owner.place.role == "parameter"):
+            continue
+        verdict = _judge(timeline, holder, owner, changes)
+        if verdict is not None and verdict.subject not in said:
+            said.add(verdict.subject)
+            yield verdict
+
+
+def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Change]) -> Sharing | None:
+    capture = timeline.capture_of(holder)
+    if any(change.names(holder) for change in changes):
+        return None  # the holder is there to write the model through
+    later = [change for change in changes if timeline.follows(change, capture)]
+    if not later:
+        return None
+    stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]
+    if holder.container is None:
+        owner_name = str(owner.place.chain[0].key)
+        stale = [s for s in stale if not timeline.in_one_loop(later[0], s, capture) or timeline.mentions(s, owner_name)]
+        if not stale:
+            return None
+    elif not stale and (capture is None or timeline.reads(holder)):
+        return None  # it was used at once: saved, or loaded elsewhere
+    return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _is_fresh(step: Step, capture: Capture | None) -> bool:
+    """Tell whether a reading stands right behind the capture, under the same conditions and in the same loops."""
+    if capture is None or step.scope is not capture.step.scope or step.order < capture.step.order:
+        return False
+    same_loops = step.loops[: len(capture.step.loops)] == capture.step.loops
+    return same_loops and bool(capture.step.tests) and step.tests[: len(capture.step.tests)] == capture.step.tests
+
+
+def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture | None, change: Change) -> Sharing:
+    place = holder.container or holder.place
+    what = "the optimizer's state" if owner.place.role == "state" else f"the memory of `{owner.text}`"
+    entries = "its entries are" if holder.container is not None else "it is"
+    fix, line = None, change.line
+    if capture is not None:
+        step, value = timeline.maker(capture.step, capture.write.value)
+        line = timeline.line_of(step)
+        fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, holder.seen, [holder, owner])
+        if fix is None and owner.place.role == "state":
+            fix = deep_copied(timeline, step, value)
+    return Sharing(
+        subject=place.text,
+        message=f"`{place.text}`: {entries} {what}, which {at_line(change.line)} goes on changing; keep a copy",
+        line=line,
+        others=(owner.text,),
+        fix=fix,
+        evidence={"changed_on_line": change.line, "entry": holder.text},
+    )

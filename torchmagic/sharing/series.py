@@ -1,0 +1,122 @@
+"""A list, deque or dict whose entries are the same memory again and again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from torchmagic.namespace import Seen
+from torchmagic.namespace.overlap import layout_key
+from torchmagic.sharing.changes import Change
+from torchmagic.sharing.copies import cloned_state, copied_value, repeated, repeats_one_value
+from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word
+from torchmagic.source.order import may_follow, shared_loops
+
+
+def judge_series(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
+    """Yield one verdict for each container that holds the same elements several times while they are written."""
+    for entries in _buckets(holders):
+        capture = timeline.capture_of(entries[0])
+        if capture is None or entries[0].container is None:
+            continue
+        value = capture.write.value
+        if repeats_one_value(value):
+            change = _written_through(timeline, entries, capture, changes)
+            if change is not None:
+                yield _repeated(timeline, entries, capture, change)
+        elif (change := _written_between(timeline, entries, changes)) is not None:
+            yield _collected(timeline, entries, capture, change, holders)
+
+
+def _buckets(holders: list[Holder]) -> Iterator[list[Holder]]:
+    """Yield the entries of one container that are the very same elements, two or more of them."""
+    table: dict[tuple[int, object], dict[str, Holder]] = defaultdict(dict)
+    for holder in holders:
+        if holder.container is not None and not holder.is_machinery:
+            key = (id(holder.container), layout_key(holder.seen))
+            table[key][holder.text] = holder
+    for entries in table.values():
+        if len(entries) > 1:
+            yield list(entries.values())
+
+
+def count_of(entries: list[Holder]) -> int:
+    """Return how many entries there are, those beyond the walk's limit included."""
+    objects: dict[int, Seen] = {id(entry.seen.obj): entry.seen for entry in entries}
+    return len(entries) + sum(seen.more_places for seen in objects.values())
+
+
+def _written_through(
+    timeline: Timeline, entries: list[Holder], capture: Capture, changes: list[Change]
+) -> Change | None:
+    """Return a write to one of the entries by its own path."""
+    for change in changes:
+        if change.kind == "write" and any(change.names(entry) for entry in entries) and timeline.follows(change, capture):
+            return change
+    return None
+
+
+def _written_between(timeline: Timeline, entries: list[Holder], changes: list[Change]) -> Change | None:
+    """Return a change that runs between the collecting of one entry and of the next."""
+    captures = {id(c.write): c for entry in entries[:8] if (c := timeline.capture_of(entry)) is not None}
+    for change in changes:
+        for first in captures.values():
+            if first.kept and any(shared_loops(a, b) for a in change.contexts for b in first.contexts):
+                if timeline.follows(change, first):
+                    return change
+            for second in captures.values():
+                if second.write is not first.write and _between(change, first, second):
+                    return change
+        for first in captures.values():
+            if len(first.contexts) > 1 and _between(change, first, first):
+                return change
+    return None
+
+
+def _between(change: Change, first: Capture, second: Capture) -> bool:
+    return any(
+        may_follow(middle, before) and may_follow(after, middle)
+        for middle in change.contexts
+        for before in first.contexts
+        for after in second.contexts
+        if before is not after
+    )
+
+
+def _repeated(timeline: Timeline, entries: list[Holder], capture: Capture, change: Change) -> Sharing:
+    container, count, word = entries[0].container, count_of(entries), kind_word(entries[0].seen)
+    assert container is not None
+    line = timeline.line_of(capture.step)
+    return Sharing(
+        subject=container.text,
+        message=f"`{container.text}`: its {count} entries are one {word}, so {at_line(change.line)} writes all of them; "
+        f"make a {word} for each",
+        line=line,
+        others=tuple(entry.text for entry in entries[:4]),
+        fix=repeated(capture.step, capture.write.value),
+        evidence={"entries": count, "written_on_line": change.line, "first_values": first_values(entries[0].seen)},
+    )
+
+
+def _collected(
+    timeline: Timeline, entries: list[Holder], capture: Capture, change: Change, holders: list[Holder]
+) -> Sharing:
+    container, count, word = entries[0].container, count_of(entries), kind_word(entries[0].seen)
+    assert container is not None
+    value = capture.write.value
+    fix = cloned_state(timeline, capture.step, value) or copied_value(timeline, capture.step, value, entries[0].seen, holders)
+    values = first_values(entries[0].seen)
+    shown = f", so each starts {values}" if values else ""
+    others = tuple(entry.text for entry in entries[:3])
+    owner = next((h.text for h in holders if h.container is not container), None)
+    return Sharing(
+        subject=container.text,
+        message=f"`{container.text}`: {count} entries are the same memory, which {at_line(change.line)} changes in place"
+        f"{shown}; store a copy",
+        line=timeline.line_of(capture.step),
+        others=(*others, owner) if owner is not None else others,
+        fix=fix,
+        evidence={"entries": count, "written_on_line": change.line, "kind": word, "first_values": values},
+    )

@@ -1,0 +1,205 @@
+"""A tensor that is shifted inside itself, so that part of the copy reads what the copy has just written."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchmagic.checking import Facts
+from torchmagic.findings import Fix
+from torchmagic.namespace import Seen
+from torchmagic.namespace.resolve import MISSING
+from torchmagic.sharing.holders import covers
+from torchmagic.sharing.verdict import Sharing
+from torchmagic.source import Program, Ref, Step, ref_of
+from torchmagic.source.edits import add_after
+from torchmagic.source.memory_paths import last_bind, memory_paths
+from torchmagic.source.program import argument_node
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A statement `x[target] = x[source]`, or `x[target].copy_(x[source])`."""
+
+    step: Step
+    base: Ref
+    target: ast.expr
+    source: ast.expr
+    value: ast.Subscript
+
+
+def shifts(program: Program) -> Iterator[Shift]:
+    """Yield the statements of the cell that copy one part of something to another part of it."""
+    for step in program.steps:
+        if step.scope.unit.is_cell:
+            for target, value in _copies(step.node):
+                base = ref_of(target.value)
+                if base is not None and isinstance(value, ast.Subscript) and ref_of(value.value) == base:
+                    yield Shift(step, base, target.slice, value.slice, value)
+
+
+def _copies(node: ast.stmt) -> Iterator[tuple[ast.Subscript, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets if isinstance(target, ast.Subscript))
+    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+        yield node.target, node.value
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        function = node.value.func
+        if function.attr in ("copy_", "add_", "sub_", "mul_") and isinstance(function.value, ast.Subscript):
+            yield from ((function.value, argument) for argument in node.value.args[:1])
+
+
+def judge_shift(facts: Facts, program: Program, shift: Shift) -> Iterator[Sharing]:
+    """Yield a verdict when the two parts of the live tensor overlap without being the same."""
+    seen = _tensor(facts, program, shift)
+    if seen is None:
+        return
+    shape = tuple(int(n) for n in seen.obj.shape)
+    evaluate = _Numbers(facts, program, shift.step)
+    target, source = (_ranges(part, shape, evaluate) for part in (shift.target, shift.source))
+    if target is None or source is None or len(target) != len(source) or target == source:
+        return
+    common = [_count_common(a, b) for a, b in zip(target, source, strict=True)]
+    if not all(common):
+        return
+    number = 1
+    for count in common:
+        number *= count
+    subject = seen.subject
+    fix = add_after(shift.step.scope.unit.source, shift.step.line, [(shift.value, ".clone()")])
+    yield Sharing(
+        subject=subject,
+        message=f"`{subject}`: line {shift.step.line} copies a part of it onto another part; the parts have {number} "
+        "elements in common, which are written before they are read; clone the source",
+        line=shift.step.line,
+        others=(subject,),
+        level="error" if facts.error is not None and "single memory location" in str(facts.error) else "warning",
+        fix=Fix(fix) if fix is not None else None,
+        evidence={"common_elements": number},
+    )
+
+
+def _tensor(facts: Facts, program: Program, shift: Shift) -> Seen | None:
+    """Return the live tensor, by its path or by the frame that failed."""
+    torch = sys.modules["torch"]
+    live = facts.value(shift.base, shift.step.scope)
+    seen = facts.found.find(live) if live is not MISSING else None
+    if seen is None:
+        paths = memory_paths(program, shift.base, shift.step)
+        seen = next(
+            (s for s in facts.found.of_kind("tensor") for p in s.places if any(covers(ref, p) == 0 for ref in paths)), None
+        )
+    if seen is None:
+        for frame in facts.failed_frames:
+            value = frame.variables.get(shift.base.root) if not shift.base.steps else None
+            if frame.function == shift.step.scope.name and issubclass(type(value), torch.Tensor):
+                return Seen(value, "tensor", []) if False else None
+    return seen if seen is not None and seen.kind == "tensor" else None
+
+
+def _count_common(one: range, other: range) -> int:
+    if abs(one.step) == 1 and abs(other.step) == 1:
+        return max(0, min(one.stop, other.stop) - max(one.start, other.start))
+    return len(set(one) & set(other))
+
+
+def _ranges(index: ast.expr, shape: tuple[int, ...], evaluate: _Numbers) -> list[range] | None:
+    """Return the elements that an index takes along each dimension; None when it is not made of slices and numbers."""
+    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+    dots = [i for i, part in enumerate(parts) if isinstance(part, ast.Constant) and part.value is Ellipsis]
+    if len(dots) > 1 or len(parts) - len(dots) > len(shape):
+        return None
+    if dots:
+        fill: list[ast.expr] = [ast.Slice()] * (len(shape) - len(parts) + 1)
+        parts = [*parts[: dots[0]], *fill, *parts[dots[0] + 1 :]]
+    parts += [ast.Slice()] * (len(shape) - len(parts))
+    found = []
+    for part, size in zip(parts, shape, strict=True):
+        if isinstance(part, ast.Slice):
+            bounds = [evaluate(bound) if bound is not None else None for bound in (part.lower, part.upper, part.step)]
+            given = (part.lower, part.upper, part.step)
+            if any(node is not None and number is None for node, number in zip(given, bounds, strict=True)):
+                return None
+            if bounds[2] is not None and bounds[2] <= 0:
+                return None
+            found.append(range(*slice(*bounds).indices(size)))
+        else:
+            number = evaluate(part)
+            if number is None or not -size <= number < size:
+                return None
+            found.append(range(number % size, number % size + 1))
+    return found
+
+
+class _Numbers:
+    """Work out whole numbers in a statement from constants, live values and shapes; None where that is not possible."""
+
+    def __init__(self, facts: Facts, program: Program, step: Step, depth: int = 5) -> None:
+        self.facts, self.program, self.step, self.depth = facts, program, step, depth
+
+    def __call__(self, node: ast.expr | None) -> int | None:
+        if isinstance(node, ast.Constant):
+            return node.value if type(node.value) is int else None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            value = self(node.operand)
+            return None if value is None else -value
+        if isinstance(node, ast.BinOp):
+            return _apply(node.op, self(node.left), self(node.right))
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            return self._size(node.value.value, self(node.slice))
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "size" and node.args:
+                return self._size(node.func.value, self(node.args[0]))
+            if isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
+                return self._size(node.args[0], 0)
+            return None
+        return self._path(node)
+
+    def _path(self, node: ast.expr | None) -> int | None:
+        ref = ref_of(node)
+        if ref is None:
+            return None
+        value = self.facts.value(ref, self.step.scope)
+        if value is not MISSING:
+            return value if type(value) is int and not self._is_loop_variable(ref) else None
+        if ref.steps or not self.depth:
+            return None
+        owner = self.step.scope.owner_of(ref.root)
+        bound = last_bind(self.program, ref.root, owner, self.step)
+        if bound is not None:
+            inner = _Numbers(self.facts, self.program, bound.step, self.depth - 1)
+            return inner(bound.value) if bound.how == "=" and bound.position is None else None
+        if ref.root not in owner.parameters:
+            return None
+        numbers = {
+            _Numbers(self.facts, self.program, call.step, self.depth - 1)(argument_node(call, owner, ref.root))
+            for call in self.program.callers(owner)
+        }
+        return numbers.pop() if len(numbers) == 1 else None
+
+    def _is_loop_variable(self, ref: Ref) -> bool:
+        owner = self.step.scope.owner_of(ref.root)
+        return any(write.how == "for" for write in self.program.binds_of(ref.root, owner))
+
+    def _size(self, node: ast.expr, dimension: int | None) -> int | None:
+        ref = ref_of(node)
+        torch = sys.modules["torch"]
+        value: Any = self.facts.value(ref, self.step.scope) if ref is not None else MISSING
+        if value is MISSING or dimension is None or not issubclass(type(value), torch.Tensor):
+            return None
+        return int(value.shape[dimension]) if -value.dim() <= dimension < value.dim() else None
+
+
+def _apply(operator: ast.operator, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    if isinstance(operator, ast.Add):
+        return left + right
+    if isinstance(operator, ast.Sub):
+        return left - right
+    if isinstance(operator, ast.Mult):
+        return left * right
+    return left // right if isinstance(operator, ast.FloorDiv) and right else None

@@ -1,0 +1,188 @@
+"""The order of things: when a holder got its memory, what changed the memory after that, and who read it then."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from torchmagic.checking import Facts
+from torchmagic.namespace import Seen
+from torchmagic.sharing.changes import Change, changes_of
+from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, is_kept
+from torchmagic.source import Context, Program, Ref, Step, Write, ref_of
+from torchmagic.source.memory_paths import last_bind, memory_ref, returns_of
+from torchmagic.source.order import may_follow, shared_loops
+from torchmagic.source.writes import is_inplace_name, writes_of
+
+
+class Timeline:
+    """What the program's text tells about the memory that the live objects share."""
+
+    def __init__(self, facts: Facts, program: Program) -> None:
+        self.facts = facts
+        self.program = program
+        self._captures: dict[int, Capture | None] = {}
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """Every change that the program makes."""
+        return changes_of(self.facts, self.program)
+
+    def changes_to(self, group: list[Seen], holders: list[Holder]) -> list[Change]:
+        """Return the changes that touch a group; an optimizer's count only when a version counter moved."""
+        moved = any(seen.kind == "tensor" and self.facts.version_moved(seen.obj) for seen in group)
+        return [
+            change
+            for change in self.changes
+            if (moved or change.kind == "write") and any(change.touches(holder) for holder in holders)
+        ]
+
+    @cached_property
+    def _stores(self) -> list[tuple[Write, list[Ref]]]:
+        return [
+            (write, self.program.spellings(write.target, write.step.scope))
+            for write in self.program.writes
+            if write.kind in ("bind", "store") and write.value is not None
+        ]
+
+    @cached_property
+    def loop_variables(self) -> set[str]:
+        """The variables that a loop of the cell bound last: they go through the data and hold nothing for themselves."""
+        last = {write.target.root: write.how for write, _ in self._stores if write.kind == "bind" and not write.target.steps}
+        return {name for name, how in last.items() if how in ("for", "with")}
+
+    def capture_of(self, holder: Holder) -> Capture | None:
+        """Return the statement of the cell that gave a holder its memory, or None when an earlier cell did."""
+        key = id(holder.place)
+        if key not in self._captures:
+            self._captures[key] = self._find_capture(holder)
+        return self._captures[key]
+
+    def _find_capture(self, holder: Holder) -> Capture | None:
+        best: tuple[int, int, Write] | None = None
+        for write, refs in self._stores:
+            beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
+            if beyond is not None and (best is None or (beyond, -write.step.order) <= (best[0], -best[2].step.order)):
+                best = (beyond, write.step.order, write)
+        if best is None:
+            return None
+        write = best[2]
+        contexts = self.program.contexts(write.step, element_expression(write.value))
+        through = [c for c in contexts if any(_binds(step, holder.place.root) for step in c.steps)]
+        return Capture(write, tuple(through or contexts), is_kept(write))
+
+    def follows(self, change: Change, capture: Capture | None) -> bool:
+        """Tell whether a change comes after a capture; what an earlier cell captured comes before every change."""
+        if capture is None:
+            return True
+        return any(
+            may_follow(later, earlier, kept=capture.kept) for later in change.contexts for earlier in capture.contexts
+        )
+
+    def is_newer(self, one: Holder, other: Holder) -> bool:
+        """Tell whether a holder got the memory from, or after, the other one."""
+        first, second = self.capture_of(one), self.capture_of(other)
+        if first is None or second is None:
+            return second is None and first is not None
+        if first.write is second.write:
+            return False
+        return not any(may_follow(b, a) for a in first.contexts for b in second.contexts)
+
+    def reads_after(self, holder: Holder, changes: list[Change]) -> list[Step]:
+        """Return the statements that read a holder's variable or attribute after one of these changes."""
+        name, capture = _spoken_name(holder), self.capture_of(holder)
+        return [
+            step
+            for step in self._mentions[name]
+            if (capture is None or step is not capture.step)
+            and any(
+                may_follow(reading, changing)
+                for reading in self.program.contexts(step)
+                for change in changes
+                if change.step is not step
+                for changing in change.contexts
+            )
+        ]
+
+    def reads(self, holder: Holder) -> list[Step]:
+        """Return all statements that read a holder's variable or attribute, but for its own capture."""
+        capture = self.capture_of(holder)
+        return [step for step in self._mentions[_spoken_name(holder)] if capture is None or step is not capture.step]
+
+    def mentions(self, step: Step, name: str) -> bool:
+        """Tell whether a statement reads a variable or attribute of this name."""
+        return step in self._mentions[name]
+
+    @cached_property
+    def _mentions(self) -> dict[str, list[Step]]:
+        table: dict[str, list[Step]] = defaultdict(list)
+        for step in self.program.steps:
+            names = {
+                node.id if isinstance(node, ast.Name) else node.attr
+                for own in step.own_expressions()
+                for node in ast.walk(own)
+                if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+            }
+            if not isinstance(step.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                for name in names:
+                    table[name].append(step)
+        return table
+
+    def in_one_loop(self, change: Change, step: Step, capture: Capture | None) -> bool:
+        """Tell whether a loop that the capture is not in runs both a change and a reading: a buffer filled and used."""
+        outer = capture.contexts if capture is not None else (Context((), ()),)
+        return any(
+            shared_loops(a, b) > max((shared_loops(a, c) for c in outer), default=0)
+            for a in change.contexts
+            for b in self.program.contexts(step)
+        )
+
+    def maker(self, step: Step, value: ast.expr | None) -> tuple[Step, ast.expr | None]:
+        """Follow an expression into the functions it calls, to the statement in which the memory comes to be shared."""
+        for _ in range(4):
+            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and is_inplace_name(value.func.attr):
+                value = value.func.value
+            following = self._made_by(step, value)
+            if following is None or not following[0].scope.unit.is_cell:
+                break
+            step, value = following
+        return step, value
+
+    def _made_by(self, step: Step, value: ast.expr | None) -> tuple[Step, ast.expr | None] | None:
+        if isinstance(value, ast.Call):
+            returned = list(returns_of(self.program, value))
+            return (returned[-1][1], returned[-1][0]) if returned else None
+        if isinstance(value, ast.Name) and not isinstance(step.scope.owner_of(value.id).node, ast.Module):
+            bound = last_bind(self.program, value.id, step.scope.owner_of(value.id), step)
+            if bound is not None and bound.position is None and bound.how == "=":
+                return bound.step, bound.value
+        return None
+
+    def is_alias(self, capture: Capture) -> Ref | None:
+        """Return the path that a capture merely gives another name to: `backup = weights`."""
+        write = capture.write
+        return ref_of(write.value) if write.kind == "bind" and write.how == "=" and write.position is None else None
+
+    def source_of(self, capture: Capture) -> Ref | None:
+        """Return the path whose memory a capture takes, also through a view or a conversion."""
+        return memory_ref(capture.write.value)
+
+    def line_of(self, step: Step) -> int | None:
+        """Return the cell's line of a statement, or of the call that leads to it."""
+        if step.scope.unit.is_cell:
+            return step.line
+        return next((c.line for c in self.program.contexts(step) if c.line is not None), None)
+
+
+def _binds(step: Step, name: str) -> bool:
+    return any(write.kind == "bind" and write.target == Ref(name) for write in writes_of(step))
+
+
+def _spoken_name(holder: Holder) -> str:
+    """Return the variable or attribute by which the text speaks of a holder."""
+    named: Iterator[str] = (
+        str(link.key) for link in reversed(holder.place.chain) if link.role in ("attribute", "name", "closure")
+    )
+    return next(named, holder.place.root)

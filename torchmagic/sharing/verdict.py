@@ -1,0 +1,65 @@
+"""What is said about memory with two holders, and the words all of it is said in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchmagic.findings import Fix, Level
+from torchmagic.namespace import Seen
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Memory that has two holders and was changed under the eyes of one; the parts of a finding."""
+
+    subject: str
+    message: str
+    line: int | None
+    others: tuple[str, ...] = ()
+    level: Level = "warning"
+    fix: Fix | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def kind_word(seen: Seen) -> str:
+    """Return what a person calls the object."""
+    return {"tensor": "tensor", "module": "module"}.get(seen.kind, "array")
+
+
+def first_values(seen: Seen) -> list[float]:
+    """Return the first numbers of a tensor or array; empty where it holds none that Python can show."""
+    try:
+        row = seen.obj
+        if seen.kind == "tensor":
+            row = row.detach()
+        for _ in range(len(row.shape) - 1):
+            row = row[0]
+        values = row[:_SHOWN].tolist() if len(row.shape) else [row.item()]
+        return [round(float(value), 4) for value in values]
+    except Exception:
+        return []
+
+
+def now_starts(seen: Seen) -> str:
+    """Say what an object now contains, or nothing."""
+    values = first_values(seen)
+    return f" and now starts {values}" if values else ""
+
+
+def at_line(line: int | None, otherwise: str = "the cell") -> str:
+    """Name the place of a statement."""
+    return f"line {line}" if line is not None else otherwise
+
+
+def copy_method(seen: Seen) -> str:
+    """Return the call that copies an object: arrays copy, tensors clone, and those with a graph are detached first."""
+    if seen.kind != "tensor":
+        return ".copy()"
+    torch = sys.modules["torch"]
+    tracked = seen.obj.requires_grad and issubclass(type(seen.obj), torch.Tensor)
+    return ".detach().clone()" if tracked else ".clone()"
