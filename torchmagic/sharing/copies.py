@@ -11,7 +11,7 @@ from torchmagic.sharing.holders import Holder, element_expression, reaches
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import copy_method
 from torchmagic.source import Step
-from torchmagic.source.edits import add_after, replace_in_line, spelled
+from torchmagic.source.edits import add_after, replace_all, spelled
 from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref
 
 _IMPORT_COPY = "The fix needs `import copy`."
@@ -24,7 +24,7 @@ def copied_value(timeline: Timeline, step: Step, value: ast.expr | None, seen: S
     source = step.scope.unit.source
     value = _innermost(value)
     if (conversion := _conversion(value)) is not None and seen.kind == "tensor":
-        text = replace_in_line(source, value.lineno, conversion, "torch.tensor")
+        text = replace_all(source, value.lineno, {conversion: "torch.tensor"})
         return Fix(text) if text is not None and _one_line(step) else None
     parts = list(_shared_parts(timeline, step, value, holders))
     if not parts or not _one_line(step):
@@ -80,7 +80,7 @@ def cloned_state(timeline: Timeline, step: Step, value: ast.expr | None) -> Fix 
         whole: ast.expr = value  # state_dict().copy() copies the dict alone
     else:
         whole = call
-    text = replace_in_line(source, step.line, whole, f"copy.deepcopy({spelled(source, call)})")
+    text = replace_all(source, step.line, {whole: f"copy.deepcopy({spelled(source, call)})"})
     return Fix(text, needs_copy(timeline)) if text is not None else None
 
 
@@ -97,7 +97,7 @@ def deep_copied(timeline: Timeline, step: Step, value: ast.expr | None) -> Fix |
     inner = value
     if shallow and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         inner = value.args[0] if value.args else value.func.value
-    text = replace_in_line(source, step.line, value, f"copy.deepcopy({spelled(source, inner)})")
+    text = replace_all(source, step.line, {value: f"copy.deepcopy({spelled(source, inner)})"})
     return Fix(text, needs_copy(timeline)) if text is not None else None
 
 
@@ -116,10 +116,10 @@ def repeated(step: Step, value: ast.expr | None) -> Fix | None:
             listed, count = parts
             if len(listed.elts) == 1 and isinstance(node, ast.expr) and _makes_new(listed.elts[0]):
                 text = f"[{spelled(source, listed.elts[0])} for _ in range({spelled(source, count)})]"
-                return _fixed(replace_in_line(source, step.line, node, text))
+                return _fixed(replace_all(source, step.line, {node: text}))
         if isinstance(node, ast.Call) and is_fromkeys(node) and _makes_new(node.args[1]):
             keys, entry = (spelled(source, argument) for argument in node.args)
-            return _fixed(replace_in_line(source, step.line, node, f"{{key: {entry} for key in {keys}}}"))
+            return _fixed(replace_all(source, step.line, {node: f"{{key: {entry} for key in {keys}}}"}))
     return None
 
 
