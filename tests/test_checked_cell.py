@@ -11,6 +11,8 @@ import weakref
 import pytest
 import torch  # noqa: F401 -- reports on an empty namespace are one line
 
+from torchmagic.report import Report
+
 QUIET = re.compile(r"^torchcheck: nothing wrong", re.MULTILINE)
 
 LOST = "import torch; w = torch.ones(2)\nw.cpu()\n"
@@ -286,20 +288,96 @@ def test_an_interrupted_cell_is_reported_on(run):
         (TypeError("x" * 200), "torchcheck: the report failed: TypeError: " + "x" * 120),
     ],
 )
-@pytest.mark.parametrize("function", ["check", "take_snapshot"])
-def test_what_goes_wrong_in_a_report_is_one_line(run, monkeypatch, error, line, function):
+def test_what_goes_wrong_in_a_report_is_one_line(run, monkeypatch, error, line):
     """The cell's outcome is its own."""
 
     def fail(*args, **options):
         raise error
 
-    monkeypatch.setattr(f"torchmagic.checking.{function}", fail)
+    monkeypatch.setattr("torchmagic.checking.check", fail)
     ran = run("%%torchcheck\n40 + 2")
 
     assert ran.result.success
     assert ran.result.result == 42
     assert line in ran.out.splitlines()
     assert "Traceback" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize("on", ["", "%torchcheck on"])
+def test_what_goes_wrong_before_the_cell_is_one_line(run, monkeypatch, on):
+    """The report then knows nothing of what was there before."""
+
+    def fail(*args, **options):
+        raise TypeError("odd")
+
+    run(on)
+    monkeypatch.setattr("torchmagic.checking.take_snapshot", fail)
+    lines = run(f"{'' if on else '%%torchcheck'}\n40 + 2").out.splitlines()
+
+    assert lines[0] == "torchcheck: the report failed: TypeError: odd"
+    assert lines[1].endswith("42")
+    assert QUIET.match(lines[2])
+
+
+def test_an_interrupt_before_the_cells_code_stops_the_cell(shell, run, monkeypatch):
+    """The look at the namespace is part of the cell that is interrupted."""
+
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("torchmagic.checking.take_snapshot", interrupt)
+    ran = run("%%torchcheck\nx = 1")
+
+    assert isinstance(ran.result.error_in_exec, KeyboardInterrupt)
+    assert "x" not in shell.user_ns
+    assert ran.reports == 0
+
+
+def test_what_goes_wrong_in_a_report_of_a_line_is_one_line(run, monkeypatch):
+    """The cell goes on; but an interrupt stops the cell that the line stands in."""
+    errors = [ValueError("odd"), KeyboardInterrupt()]
+
+    def fail(*args, **options):
+        raise errors.pop(0)
+
+    monkeypatch.setattr("torchmagic.checking.check", fail)
+
+    assert run("%torchcheck\nprint('on')").out == "torchcheck: the report failed: ValueError: odd\non\n"
+    assert isinstance(run("%torchcheck\nprint('on')").result.error_in_exec, KeyboardInterrupt)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cell_whose_loop_dies_is_reported_on(shell, run):
+    """IPython then knows the cell under another identity."""
+
+    def die(coroutine):
+        coroutine.send(None)
+        raise RuntimeError("the loop died")
+
+    shell.loop_runner = die
+    ran = run("%%torchcheck\nimport asyncio\nawait asyncio.sleep(0)")
+
+    assert str(ran.result.error_in_exec) == "the loop died"
+    assert ran.reports == 1
+    assert run("x = 1").reports == 0
+
+
+def test_functions_know_the_file_of_their_cell(run, monkeypatch):
+    """The engine is told the name under which the cell was compiled, checked or under on."""
+    names = []
+
+    def check(namespace, filename=None, **options):
+        names.append(filename == namespace["f"].__code__.co_filename)
+        return Report()
+
+    monkeypatch.setattr("torchmagic.checking.check", check)
+    run("%%torchcheck\ndef f(): pass")
+    run("%torchcheck on")
+    run("def f(): pass")
+    run("def f(): pass\n\n!true\n")
+    run("def f(): pass\n%time 1", store_history=False)
+
+    assert names == [True, True, True, True]
 
 
 def test_cells_of_another_thread_are_another_story(shell, capsys):

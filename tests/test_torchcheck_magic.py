@@ -136,7 +136,7 @@ def test_strict_counts_warnings_and_errors(run, monkeypatch):
         ("-o 1x", "-o wants the name of a variable, not '1x'"),
         ("-o class", "-o wants the name of a variable, not 'class'"),
         ("-o a.b", "-o wants the name of a variable, not 'a.b'"),
-        ("-o 'a", "No closing quotation: --cell -o 'a"),
+        ("-o 'a", "No closing quotation: -o 'a"),
         ("--only grad-histroy", "no rule named 'grad-histroy'; did you mean grad-history?"),
         ("--ignore grad-history,zzz", "no rule named 'zzz'; the rules are "),
         ("-d gpu", "no device named 'gpu'; such as 'cpu', 'cuda' or 'cuda:1' is meant"),

@@ -21,11 +21,14 @@ class Graph:
 
     `leaf_uses` counts, for each leaf tensor by its id, how often the graph uses it: a parameter that one forward pass
     uses once and the graph uses 30 times was used by 30 forward passes. `saved_bytes` are the bytes of activations that
-    the graph keeps alive, leaves not counted; after `backward()` they are 0. `hooked` values were packed by a hook and
-    not opened. `is_cut` says that the graph is larger than what was read.
+    the graph keeps alive, leaves not counted; `backward()` frees them. `full_nodes` still hold what they saved,
+    `freed_nodes` do not. `hooked` values were packed by a hook and not opened. `is_cut` says that the graph is larger
+    than what was read.
     """
 
     nodes: int = 0
+    full_nodes: int = 0
+    freed_nodes: int = 0
     saved_bytes: int = 0
     hooked: int = 0
     is_cut: bool = False
@@ -39,8 +42,11 @@ class Graph:
 
     @property
     def is_freed(self) -> bool:
-        """Whether backward ran: nothing that the nodes saved is left."""
-        return not self.saved_bytes and not self.hooked
+        """Whether backward ran: most nodes that save something hold nothing any more.
+
+        A sum that was added to after `backward()` has a few nodes of its own, which are full.
+        """
+        return self.freed_nodes > self.full_nodes
 
 
 def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
@@ -84,6 +90,7 @@ def _count_saved(node: Any, graph: Graph, spans: dict[int, int]) -> None:
     names = _raw_names.get(kind)
     if names is None:
         names = _raw_names[kind] = tuple(name for name in dir(node) if name.startswith(_RAW))
+    full = False
     for name in names:
         try:
             saved = getattr(node, name)
@@ -92,5 +99,11 @@ def _count_saved(node: Any, graph: Graph, spans: dict[int, int]) -> None:
         for one in saved if isinstance(saved, tuple) else (saved,):
             if getattr(one, "unpack_hook", None) is not None:
                 graph.hooked += 1
-            elif (data := getattr(one, "data", None)) is not None and (span := tensor_span(data)) is not None:
-                spans[span.storage_start] = max(spans.get(span.storage_start, 0), span.storage_bytes)
+                full = True
+            elif (data := getattr(one, "data", None)) is not None:
+                full = True
+                if (span := tensor_span(data)) is not None:
+                    spans[span.storage_start] = max(spans.get(span.storage_start, 0), span.storage_bytes)
+    if names:
+        graph.full_nodes += full
+        graph.freed_nodes += not full

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.looking import COMMON, flags, look
+from tests.looking import COMMON, flags, look, look_around
 
 SETUP = (
     COMMON
@@ -433,7 +433,8 @@ def test_fixed_cell_is_quiet(cell: str, expected: list[tuple[str, int]]) -> None
             indent = re.match(r"\s*", lines[finding.line - 1])
             lines[finding.line - 1] = (indent.group() if indent else "") + finding.fix.replacement
             cell = "\n".join(lines)
-            assert flags(look(SETUP, cell), "grad-history") == []
+            report, _, error = look_around(SETUP, cell)
+            assert (flags(report, "grad-history"), error) == ([], None)
 
 
 def test_meter_of_an_earlier_cell_is_read_where_it_was_defined() -> None:
@@ -457,7 +458,8 @@ def test_the_two_leaks_are_told_apart() -> None:
     without = look(SETUP, KEPT["validation loss"][0]).findings[0]
 
     assert after.message == (
-        "`losses`: 3 tensors keep the autograd history of their steps: 25 graph nodes that nothing will use"
+        "`losses`: 3 tensors keep the autograd history of their steps (25 graph nodes that nothing will use); "
+        "keep the number: `.item()`"
     )
     assert (without.evidence["steps"], without.evidence["backward"]) == (4, False)
     assert without.evidence["saved_bytes"] == 1168

@@ -11,13 +11,8 @@ from typing import Literal
 from torchmagic.checking.facts import Facts, matches
 from torchmagic.namespace import Place, Seen
 from torchmagic.source import Call, Ref, reads
-from torchmagic.source.accumulation import (
-    Accumulation,
-    accumulations,
-    depends_on,
-    gradient_takers,
-    keeps_graph,
-)
+from torchmagic.source.accumulation import Accumulation, accumulations
+from torchmagic.source.gradients import depends_on, gradient_takers, keeps_graph
 
 Use = Literal["each step", "later", "never"]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator
 from itertools import islice
 
 from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.history import Held, held_tensors, use_of
-from torchmagic.findings import Finding, Fix
+from torchmagic.checking.history_fix import history_fix, is_number
+from torchmagic.findings import Finding
 from torchmagic.render.words import size
 from torchmagic.source import reads
 
@@ -76,7 +76,7 @@ class GradHistory(Rule):
             level="warning",
             subject=subject.holder.text,
             line=facts.line_of(write),
-            message=_message(subject, graph),
+            message=_message(subject, graph, evaluating=_is_evaluating(graph, facts) and use == "never"),
             evidence={
                 "tensors": len(subject.tensors),
                 "nodes": graph.nodes,
@@ -84,7 +84,7 @@ class GradHistory(Rule):
                 "steps": _steps(subject, graph),
                 "backward": graph.is_freed,
             },
-            fix=_fix(subject, facts),
+            fix=history_fix(subject, facts),
             consequences=tuple(derived.holder.text for derived in subject.derived),
         )
 
@@ -154,45 +154,18 @@ def _steps(held: Held, graph: Graph) -> int:
     return len(held.tensors) if held.accumulation.shape == "container" else graph.most_uses
 
 
-def _message(held: Held, graph: Graph) -> str:
+def _message(held: Held, graph: Graph, *, evaluating: bool) -> str:
     subject, shape, count = held.holder.text, held.accumulation.shape, len(held.tensors)
     at_least = "at least " if graph.is_cut else ""
-    what = f"`{subject}`: {count} tensors keep" if shape == "container" else f"`{subject}` keeps"
-    if shape == "best":
-        start = f"{what} the autograd history of the step it was taken from"
-    elif shape == "container":
-        start = f"{what} the autograd history of their steps"
+    if shape == "container":
+        start = f"`{subject}`: {count} tensors keep the autograd history of their steps"
+    elif shape == "best":
+        start = f"`{subject}` keeps the autograd history of the step it was taken from"
     else:
-        start = f"{what} the autograd history of {at_least}{graph.most_uses} steps"
-    if graph.is_freed:
-        return f"{start}: {at_least}{graph.nodes:,} graph nodes that nothing will use"
-    return f"{start}, and with it {at_least}{size(graph.saved_bytes)} of activations ({graph.nodes:,} graph nodes)"
-
-
-def _fix(held: Held, facts: Facts) -> Fix | None:
-    """Return the line with `.item()` or `.detach()` added, where the line alone decides what is kept."""
-    write, torch = held.accumulation.write, sys.modules["torch"]
-    source, value = facts.source, write.value
-    if source is None or value is None or not write.step.scope.unit.is_cell or write.position is not None:
-        return None
-    node = write.step.node
-    if node.lineno != node.end_lineno or not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)):
-        return None
-    if any(not issubclass(type(seen.obj), torch.Tensor) for seen in held.tensors):
-        return None
-    number = all(seen.obj.numel() == 1 for seen in held.tensors) and held.accumulation.shape in ("sum", "container")
-    return _rewrite(write.step.node, value, ".item()" if number else ".detach()", source.text)
-
-
-def _rewrite(node: ast.stmt, value: ast.expr, call: str, text: str) -> Fix | None:
-    line, expression = ast.get_source_segment(text, node), ast.get_source_segment(text, value)
-    if (
-        line is None
-        or expression is None
-        or isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp))
-    ):
-        return None
-    simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    start = value.col_offset - node.col_offset
-    kept = f"{expression}{call}" if simple else f"({expression}){call}"
-    return Fix(line[:start] + kept + line[start + len(expression) :])
+        start = f"`{subject}` keeps the autograd history of {at_least}{graph.most_uses} steps"
+    nodes = f"{at_least}{graph.nodes:,} graph nodes"
+    fact = f"{nodes} that nothing will use" if graph.is_freed else f"{nodes}, {size(graph.saved_bytes)} of activations"
+    if evaluating:
+        return f"{start} ({fact}); put the loop under `torch.no_grad()`"
+    advice = "keep the number: `.item()`" if is_number(held) else "keep it without history: `.detach()`"
+    return f"{start} ({fact}); {advice}"
