@@ -12,19 +12,15 @@ _TAKES_NUMBERS = frozenset({"sum", "len", "print", "min", "max", "mean", "plot",
 
 
 def serves_as_tensor(write: Write, program: Program) -> bool:
-    """Tell whether the program may need what a write keeps as a tensor, so that a number in its place would break it."""
-    target, method = write.target, write.node
+    """Tell whether the program may need what a write keeps as a tensor: a number in its place would break it."""
+    target, scope = write.target, write.step.scope
     for step in program.steps:
-        if (
-            isinstance(step.node, ast.Return)
-            and step.scope is write.step.scope
-            and target.root in read_names(step.node)
-        ):
+        if isinstance(step.node, ast.Return) and step.scope is scope and target.root in read_names(step.node):
             return True
         for own in step.own_expressions():
             for node in ast.walk(own):
-                own_call = node is getattr(write.node, "func", None)
-                if isinstance(node, ast.Attribute) and ref_of(node.value) == target and not own_call:
+                is_own_call = node is getattr(write.node, "func", None)
+                if isinstance(node, ast.Attribute) and ref_of(node.value) == target and not is_own_call:
                     return True
                 if write.kind == "store" and _hands_on(node, target):
                     return True
