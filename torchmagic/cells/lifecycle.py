@@ -52,7 +52,7 @@ class Lifecycle:
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
         self._stack = _Stack()
-        self._standing: Callable[[OpenCell], Request] | None = None
+        self._standing: Callable[[OpenCell], Request | None] | None = None
         _LIFECYCLES.add(self)
 
     def current(self) -> OpenCell | None:
@@ -69,7 +69,7 @@ class Lifecycle:
                     return cell
         return cells[-1] if cells else None
 
-    def set_standing(self, make: Callable[[OpenCell], Request] | None) -> None:
+    def set_standing(self, make: Callable[[OpenCell], Request | None] | None) -> None:
         """Let every outermost cell from the next one on begin with the request that `make` returns; None ends it."""
         self._standing = make
         for cell in self._stack.cells:

@@ -24,11 +24,14 @@ def find_cell_frame(namespace: dict[str, Any]) -> FrameType | None:
 
 def find_filename(shell: InteractiveShell, result: ExecutionResult) -> str | None:
     """Return the name under which the cell that ended with `result` was compiled, or None when it is not stored."""
-    info: Any = result.info
-    # IPython 9 notes the transformed cell, and the number of a cell that leaves no history.
-    code = getattr(info, "transformed_cell", None) or shell.transform_cell(info.raw_cell)  # type: ignore[no-untyped-call]
+    raw = result.info.raw_cell if result.info is not None else None
+    if raw is None:
+        return None
+    # The static half of what IPython does to a cell; the other half, for single lines, may print what it rewrote.
+    code = shell.input_transformer_manager.transform_cell(raw)
+    # IPython 7 gives no number to a cell that leaves no history.
     number = shell.execution_count if result.execution_count is None else result.execution_count
-    filename: str = shell.compile.get_code_name(info.raw_cell, code, number)
+    filename: str = shell.compile.get_code_name(raw, code, number)
     return filename if filename in linecache.cache else None
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchmagic.magics.torchcheck import TorchcheckMagics, load_torchcheck, unload_torchcheck
+from torchmagic.magics.torchcheck import load_torchcheck, unload_torchcheck
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
-
-__all__ = ["TorchcheckMagics", "load", "unload"]
 
 
 def load(shell: InteractiveShell) -> None:

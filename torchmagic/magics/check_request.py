@@ -81,10 +81,11 @@ def make_request(
     shell: InteractiveShell, options: Options, raw_cell: str, filename: str | None = None, memory: Any = None
 ) -> CheckRequest:
     """Look at the namespace before the cell's code, and return the request for a report after it."""
-    before = None
-    with guarded():
-        from torchmagic.checking import take_snapshot
+    from torchmagic.checking import take_snapshot
 
+    before = None
+    # An interrupt is meant for the cell, whose code is about to run.
+    with guarded((Exception,)):
         before = take_snapshot(shell.user_ns, hidden=own_names(shell))
     return CheckRequest(shell, options, raw_cell, filename, before, memory)
 
@@ -109,10 +110,10 @@ def strict_error(report: Report) -> StrictError | None:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
-    """Turn whatever goes wrong in a report into one line, so that the cell's own outcome stands."""
+def guarded(kinds: tuple[type[BaseException], ...] = (Exception, KeyboardInterrupt)) -> Iterator[None]:
+    """Turn what goes wrong in a report into one line, so that the cell's own outcome stands."""
     try:
         yield
-    except (Exception, KeyboardInterrupt) as error:
+    except kinds as error:
         first_line = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
         say(f"torchcheck: the report failed: {type(error).__name__}: {first_line}".rstrip(": "))

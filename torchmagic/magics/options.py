@@ -59,7 +59,7 @@ def parse(line: str) -> argparse.Namespace:
         # Intermixed, so that an action may stand behind options.
         parsed = _PARSER.parse_intermixed_args(shlex.split(line))
     except ValueError as error:
-        raise UsageError(f"{error}: {line}") from None
+        raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
     if parsed.action not in {None, *ACTIONS}:
         raise UsageError(f"unrecognized arguments: {parsed.action}; the actions are {', '.join(ACTIONS)}")
     if parsed.rule is not None and parsed.action != "explain":

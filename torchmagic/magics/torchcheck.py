@@ -68,7 +68,8 @@ class TorchcheckMagics(Magics):
 
     def _check_now(self, options: Options) -> None:
         error = None
-        with guarded():
+        # An interrupt is meant for the cell in which the line stands.
+        with guarded((Exception,)):
             report = make_report(self.shell, options)
             error = strict_error(report) if options.strict else None
         if error is not None:
@@ -79,8 +80,10 @@ class TorchcheckMagics(Magics):
 
         memory = Memory()
 
-        def make(cell: OpenCell) -> CheckRequest:
-            return make_request(self.shell, options, cell.raw_cell, memory=memory)
+        def make(cell: OpenCell) -> CheckRequest | None:
+            with guarded():
+                return make_request(self.shell, options, cell.raw_cell, memory=memory)
+            return None
 
         self.lifecycle.set_standing(make)
 
@@ -123,8 +126,10 @@ def load_torchcheck(shell: InteractiveShell) -> None:
 
 def unload_torchcheck(shell: InteractiveShell) -> None:
     """Take away the magic, its transformer and its events, whichever copy of this module registered them."""
+    manager = shell.magics_manager
+    manager.registry.pop(TorchcheckMagics.__name__, None)
     for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("torchcheck", None)
+        manager.magics[kind].pop("torchcheck", None)
     transformers = shell.input_transformers_cleanup
     transformers[:] = [transformer for transformer in transformers if not _is_ours(transformer)]
     for event in _EVENTS:
