@@ -10,7 +10,7 @@ from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import repeated_dimensions, shared_groups
-from torchmagic.sharing.aliases import judge_aliases
+from torchmagic.sharing.aliases import judge_aliases, judge_edits
 from torchmagic.sharing.crossing import judge_crossing
 from torchmagic.sharing.expanded import judge_expanded, judge_refused
 from torchmagic.sharing.holders import Holder, distinct, holders_of
@@ -102,11 +102,11 @@ class SharedMemory(Rule):
 
 def _judge_group(timeline: Timeline, group: list[Seen]) -> Iterator[Sharing]:
     """Yield the first verdict about a group of objects in one stretch of memory."""
-    holders: list[Holder] = list(distinct(holders_of(group, _MOST_MEMBERS)))
+    holders: list[Holder] = list(distinct(holders_of(timeline.facts.found, group, _MOST_MEMBERS)))
     changes = timeline.changes_to(group, holders) if len(holders) > 1 else []
     if not changes:
         return
-    for judge in (judge_series, judge_kept, judge_crossing, judge_aliases):
+    for judge in (judge_series, judge_kept, judge_edits, judge_crossing, judge_aliases):
         found = list(judge(timeline, holders, changes))
         if found:
             yield from found

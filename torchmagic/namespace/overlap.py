@@ -12,23 +12,40 @@ _MOST_WORK = 20_000
 
 
 def shared_groups(found: Namespace) -> Iterator[list[Seen]]:
-    """Yield sets of objects that lie in one stretch of memory: several objects, or one that has several places.
+    """Yield sets of objects that lie in one stretch of memory: several objects, or one that can be reached in two ways.
 
     Neighbours in a group overlap as intervals; whether two of its members share an element is for `shares_bytes`.
     """
+    order = {id(seen): number for number, seen in enumerate(found.of_kind("tensor", "array"))}
+    groups = [group for group in _stretches(found) if len(group) > 1 or _has_two_ways(found, group[0])]
+    yield from sorted(groups, key=lambda group: min(order[id(seen)] for seen in group))
+
+
+def _stretches(found: Namespace) -> Iterator[list[Seen]]:
     spanned = [(seen.span, seen) for seen in found.of_kind("tensor", "array") if seen.span is not None]
     spanned.sort(key=lambda pair: (pair[0].device, pair[0].start))
     group: list[Seen] = []
     device, end = "", 0
     for span, seen in spanned:
         if group and (span.device != device or span.start >= end):
-            if len(group) > 1 or len(group[0].places) > 1:
-                yield group
+            yield group
             group, end = [], 0
         group.append(seen)
         device, end = span.device, max(end, span.end)
-    if group and (len(group) > 1 or len(group[0].places) > 1):
+    if group:
         yield group
+
+
+def _has_two_ways(found: Namespace, seen: Seen) -> bool:
+    place = seen.places[0]
+    if len(seen.places) > 1:
+        return True
+    while place.parent is not None:
+        holder = found.find(place.owner)
+        if holder is not None and len(holder.places) > 1 and holder.kind == "other":
+            return True
+        place = place.parent
+    return False
 
 
 def shares_bytes(one: Seen, other: Seen) -> bool:

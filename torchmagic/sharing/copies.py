@@ -14,8 +14,6 @@ from torchmagic.source import Step
 from torchmagic.source.edits import add_after, replace_all, spelled
 from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref
 
-_IMPORT_COPY = "The fix needs `import copy`."
-
 
 def copied_value(timeline: Timeline, step: Step, value: ast.expr | None, seen: Seen, holders: list[Holder]) -> Fix | None:
     """Return the statement with the shared part of its value copied, when it stands on one line of the cell."""
@@ -74,14 +72,16 @@ def cloned_state(timeline: Timeline, step: Step, value: ast.expr | None) -> Fix 
         return None
     source = step.scope.unit.source
     call = next((node for node in ast.walk(value) if _is_state_dict(node)), None)
-    if not isinstance(call, ast.Call):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.value is call:
         whole: ast.expr = value  # state_dict().copy() copies the dict alone
     else:
         whole = call
-    text = replace_all(source, step.line, {whole: f"copy.deepcopy({spelled(source, call)})"})
-    return Fix(text, needs_copy(timeline)) if text is not None else None
+    if timeline.is_module(call.func, step):
+        entries = f"{{name: value.clone() for name, value in {spelled(source, call)}.items()}}"
+        return _fixed(replace_all(source, step.line, {whole: entries}))
+    return _with_import(timeline, replace_all(source, step.line, {whole: f"copy.deepcopy({spelled(source, call)})"}))
 
 
 def _is_state_dict(node: ast.AST) -> bool:
@@ -97,13 +97,14 @@ def deep_copied(timeline: Timeline, step: Step, value: ast.expr | None) -> Fix |
     inner = value
     if shallow and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         inner = value.args[0] if value.args else value.func.value
-    text = replace_all(source, step.line, {value: f"copy.deepcopy({spelled(source, inner)})"})
-    return Fix(text, needs_copy(timeline)) if text is not None else None
+    return _with_import(timeline, replace_all(source, step.line, {value: f"copy.deepcopy({spelled(source, inner)})"}))
 
 
-def needs_copy(timeline: Timeline) -> str:
-    """Return the caveat that a fix needs the module `copy`, when the notebook has not imported it."""
-    return "" if "copy" in timeline.facts.found.names else _IMPORT_COPY
+def _with_import(timeline: Timeline, text: str | None) -> Fix | None:
+    """Return the fix, with the import it needs when the notebook does not have it."""
+    if text is None or "copy" in timeline.facts.found.names:
+        return _fixed(text)
+    return Fix(f"import copy\n{text}")
 
 
 def repeated(step: Step, value: ast.expr | None) -> Fix | None:

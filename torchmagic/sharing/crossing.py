@@ -27,7 +27,7 @@ def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Chan
             newer, older = (tensor, array) if not timeline.is_newer(array, tensor) else (array, tensor)
             change = _written_since(timeline, newer, older, changes)
             if change is not None:
-                yield _verdict(timeline, newer, older, change)
+                yield _verdict(timeline, newer, older, change, holders)
                 return
 
 
@@ -64,17 +64,17 @@ def _is_blank(value: ast.expr | None) -> bool:
     return isinstance(function, ast.Attribute) and function.attr in _BLANK
 
 
-def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change) -> Sharing:
+def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change, group: list[Holder]) -> Sharing:
     capture = timeline.capture_of(newer)
     fix, line = None, change.line
     if capture is not None:
-        step, value = timeline.maker(capture.step, capture.write.value)
+        step, value = timeline.maker(capture)
         line = timeline.line_of(step)
-        fix = copied_value(timeline, step, value, newer.seen, [newer, older])
+        fix = copied_value(timeline, step, value, newer.seen, group)
     return Sharing(
         subject=newer.text,
         message=f"`{newer.text}`: the {kind_word(newer.seen)} and the {kind_word(older.seen)} `{older.text}` are the same "
-        f"memory; {at_line(change.line)} writes it, so both changed{now_starts(newer.seen)}; make one a copy",
+        f"memory; {at_line(change.line)} writes it{now_starts(newer.seen, newer.text)}; make one a copy",
         line=line,
         others=(older.text,),
         fix=fix,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import collections
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torchmagic.checking.facts import alignments
-from torchmagic.namespace import Place, Seen
+from torchmagic.namespace import Namespace, Place, Seen
 from torchmagic.source import ANY, Context, Ref, Step, Write
-from torchmagic.source.memory_paths import ALL
+from torchmagic.source.memory_paths import ALL, SAME_MEMORY
 
 _MACHINERY = frozenset({"parameter", "buffer", "group", "state", "grad"})
+_CONTAINERS = (dict, list, tuple, collections.deque)
+_MOST_WAYS = 6
 _MODULE_ROLES = frozenset({"parameter", "buffer", "submodule"})
 
 
@@ -65,10 +68,37 @@ class Capture:
         return self.write.step
 
 
-def holders_of(group: list[Seen], most: int) -> list[Holder]:
+def holders_of(found: Namespace, group: list[Seen], most: int) -> list[Holder]:
     """Return the places of a group's members, the shortest paths first."""
-    holders = [Holder(seen, place) for seen in group[:most] for place in seen.places]
+    holders = [
+        Holder(seen, place) for seen in group[:most] for own in seen.places for place in (own, *other_ways(found, own))
+    ]
     return sorted(holders, key=lambda holder: holder.place.cost)[: 2 * most]
+
+
+def other_ways(found: Namespace, place: Place) -> Iterator[Place]:
+    """Yield the other paths to a place, when a builtin container above it is held at several places itself.
+
+    The walk opens every container once, so the tensors in it have one place each.
+    """
+    below: list[Place] = []
+    link = place
+    while link.parent is not None:
+        below.append(link)
+        holder = found.find(link.owner)
+        if holder is not None and len(holder.places) > 1 and issubclass(type(holder.obj), _CONTAINERS):
+            for other in holder.places[1:_MOST_WAYS]:
+                yield _rebuilt(other, below)
+        link = link.parent
+
+
+def _rebuilt(start: Place, below: list[Place]) -> Place:
+    place = start
+    for link in reversed(below):
+        cost = place.cost + 1
+        place = Place(place, link.step, link.role, link.key, link.owner)
+        place.cost = cost
+    return place
 
 
 def reaches(ref: Ref, place: Place) -> bool:
@@ -77,15 +107,23 @@ def reaches(ref: Ref, place: Place) -> bool:
 
 
 def _leads_into(steps: tuple[tuple[str, Any], ...], links: list[Place]) -> bool:
+    position = 0
     for index, link in enumerate(links):
-        if index == len(steps):
+        while position < len(steps) and _is_view(steps[position]) and not _same_step(*steps[position], link):
+            position += 1
+        if position == len(steps):
             return False
-        kind, key = steps[index]
+        kind, key = steps[position]
         if kind == ALL:
             return all(rest.role in _MODULE_ROLES for rest in links[index:])
         if not _same_step(kind, key, link):
             return False
-    return all(kind == "item" for kind, _ in steps[len(links) :])
+        position += 1
+    return all(step[0] == "item" or _is_view(step) for step in steps[position:])
+
+
+def _is_view(step: tuple[str, Any]) -> bool:
+    return step[0] == "attr" and step[1] in SAME_MEMORY
 
 
 def _same_step(kind: str, key: Any, link: Place) -> bool:

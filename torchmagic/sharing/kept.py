@@ -61,7 +61,7 @@ def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture
     entries = "its entries are" if holder.container is not None else "it is"
     fix, line = None, change.line
     if capture is not None:
-        step, value = timeline.maker(capture.step, capture.write.value)
+        step, value = timeline.maker(capture)
         line = timeline.line_of(step)
         fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, holder.seen, [holder, owner])
         if fix is None and owner.place.role == "state":

@@ -12,7 +12,7 @@ from torchmagic.namespace import Seen
 from torchmagic.sharing.changes import Change, changes_of
 from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, is_kept
 from torchmagic.source import Context, Program, Ref, Step, Write, ref_of
-from torchmagic.source.memory_paths import last_bind, memory_ref, returns_of
+from torchmagic.source.memory_paths import last_bind, memory_paths, memory_ref, returns_of
 from torchmagic.source.order import may_follow, shared_loops
 from torchmagic.source.writes import is_inplace_name, writes_of
 
@@ -23,7 +23,7 @@ class Timeline:
     def __init__(self, facts: Facts, program: Program) -> None:
         self.facts = facts
         self.program = program
-        self._captures: dict[int, Capture | None] = {}
+        self._captures: dict[str, Capture | None] = {}
 
     @cached_property
     def changes(self) -> list[Change]:
@@ -55,7 +55,7 @@ class Timeline:
 
     def capture_of(self, holder: Holder) -> Capture | None:
         """Return the statement of the cell that gave a holder its memory, or None when an earlier cell did."""
-        key = id(holder.place)
+        key = holder.text
         if key not in self._captures:
             self._captures[key] = self._find_capture(holder)
         return self._captures[key]
@@ -64,6 +64,8 @@ class Timeline:
         best: tuple[int, int, Write] | None = None
         for write, refs in self._stores:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
+            if write.kind == "store" and not beyond:
+                continue  # a write into the tensor itself
             if beyond is not None and (best is None or (beyond, -write.step.order) <= (best[0], -best[2].step.order)):
                 best = (beyond, write.step.order, write)
         if best is None:
@@ -86,7 +88,7 @@ class Timeline:
         first, second = self.capture_of(one), self.capture_of(other)
         if first is None or second is None:
             return second is None and first is not None
-        if first.write is second.write:
+        if first.contexts == second.contexts:
             return False
         return not any(may_follow(b, a) for a in first.contexts for b in second.contexts)
 
@@ -139,8 +141,16 @@ class Timeline:
             for b in self.program.contexts(step)
         )
 
-    def maker(self, step: Step, value: ast.expr | None) -> tuple[Step, ast.expr | None]:
-        """Follow an expression into the functions it calls, to the statement in which the memory comes to be shared."""
+    def maker(self, capture: Capture) -> tuple[Step, ast.expr | None]:
+        """Return the statement in which the memory comes to be shared, and the value in it.
+
+        From a capture that way leads into the functions it calls, and out of a constructor that stores its argument.
+        """
+        step, value = capture.step, capture.write.value
+        if isinstance(value, ast.Name) and value.id in step.scope.parameters and capture.contexts:
+            callers = [outer for outer in capture.contexts[0].steps[:-1] if outer.scope.unit.is_cell]
+            if callers:
+                step, value = callers[-1], _value_of(callers[-1])
         for _ in range(4):
             while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and is_inplace_name(value.func.attr):
                 value = value.func.value
@@ -169,11 +179,23 @@ class Timeline:
         """Return the path whose memory a capture takes, also through a view or a conversion."""
         return memory_ref(capture.write.value)
 
+    def is_module(self, method: ast.Attribute, step: Step) -> bool:
+        """Tell whether a method is that of a live module."""
+        ref = ref_of(method.value)
+        paths = memory_paths(self.program, ref, step) if ref is not None else []
+        modules = self.facts.found.of_kind("module")
+        return any(covers(path, place) == 0 for seen in modules for place in seen.places for path in paths)
+
     def line_of(self, step: Step) -> int | None:
         """Return the cell's line of a statement, or of the call that leads to it."""
         if step.scope.unit.is_cell:
             return step.line
         return next((c.line for c in self.program.contexts(step) if c.line is not None), None)
+
+
+def _value_of(step: Step) -> ast.expr | None:
+    value = getattr(step.node, "value", None)
+    return value if isinstance(value, ast.expr) else None
 
 
 def _binds(step: Step, name: str) -> bool:

@@ -45,10 +45,10 @@ def first_values(seen: Seen) -> list[float]:
         return []
 
 
-def now_starts(seen: Seen) -> str:
-    """Say what an object now contains, or nothing."""
+def now_starts(seen: Seen, subject: str) -> str:
+    """Say what the object now contains, or nothing."""
     values = first_values(seen)
-    return f" and now starts {values}" if values else ""
+    return f", and `{subject}` now starts {values}" if values else ""
 
 
 def at_line(line: int | None, otherwise: str = "the cell") -> str:

@@ -15,7 +15,9 @@ ALL = "all"
 
 _DEEPEST = 6
 _MOST = 24
-_SAME_MEMORY = frozenset({"data", "T", "mT", "H", "real"})
+SAME_MEMORY = frozenset({"data", "T", "mT", "H", "real"})
+"""Attributes of a tensor that lie in its memory; on another object `data` is an attribute like any other."""
+
 VIEWS = frozenset(
     {
         "detach", "view", "view_as", "numpy", "squeeze", "unsqueeze", "t", "transpose", "permute", "flatten", "ravel",
@@ -39,8 +41,7 @@ def memory_ref(node: ast.AST | None) -> Ref | None:
     steps: list[tuple[str, object]] = []
     while node is not None:
         if isinstance(node, ast.Attribute):
-            if node.attr not in _SAME_MEMORY:
-                steps.append(("attr", node.attr))
+            steps.append(("attr", node.attr))
             node = node.value
         elif isinstance(node, ast.Subscript):
             plain = ref_of(ast.Subscript(ast.Name("_"), node.slice))
