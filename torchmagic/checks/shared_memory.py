@@ -83,11 +83,12 @@ class SharedMemory(Rule):
             yield _Subject(partial(_judge_group, timeline, group))
 
     def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:
-        """Yield what the subject's judge says, each subject once."""
+        """Yield what the subject's judge says, each topic once."""
         for sharing in subject.judge():
-            if sharing.subject in self._said:
+            topic = sharing.topic or sharing.subject
+            if topic in self._said:
                 continue
-            self._said.add(sharing.subject)
+            self._said.add(topic)
             yield Finding(
                 rule=self.name(),
                 level=sharing.level,

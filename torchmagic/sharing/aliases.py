@@ -120,7 +120,7 @@ def _taken_twice(pair: _Pair) -> Sharing | None:
         return None
     if layout_key(first.seen) != layout_key(second.seen):
         return None
-    if any(_speaks_of(change, first) or _speaks_of(change, second) for change in pair.changes):
+    if any(_is_door(change, first, one, two) or _is_door(change, second, one, two) for change in pair.changes):
         return None
     if timeline.is_alias(one) == Ref(second.place.root) or timeline.is_alias(two) == Ref(first.place.root):
         return None
@@ -128,6 +128,12 @@ def _taken_twice(pair: _Pair) -> Sharing | None:
         if timeline.follows(change, one) and _precedes(change, two):
             return _verdict(pair, one, change, "was taken before and after")
     return None
+
+
+def _is_door(change: Change, holder: Holder, *captures: Capture) -> bool:
+    """Tell whether a holder is there to write the memory through, and not merely bound to what a call returns."""
+    returned = any(capture.step in context.steps for capture in captures for context in change.contexts)
+    return _speaks_of(change, holder) and not (returned and not isinstance(change.step.scope.node, ast.Module))
 
 
 def _precedes(change: Change, capture: Capture) -> bool:
@@ -162,6 +168,7 @@ def _shallow_copy(pair: _Pair) -> Sharing | None:
                 others=(old.text,),
                 fix=fix,
                 evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+                topic=(new.container or new.place).text,
             )
     return None
 
@@ -169,13 +176,14 @@ def _shallow_copy(pair: _Pair) -> Sharing | None:
 def _second_name(pair: _Pair) -> Sharing | None:
     """Judge a variable that was made a second name of a tensor, and looks like a second tensor."""
     timeline, new, old = pair.timeline, pair.new, pair.old
-    capture = timeline.capture_of(new)
-    if capture is None or capture.write.kind != "bind" or capture.write.target != Ref(new.place.root):
+    capture, first = timeline.capture_of(new), timeline.capture_of(old)
+    if capture is None or capture.write.kind != "bind":
         return None
-    first = timeline.capture_of(old)
-    if first is not None and first.step is capture.step and first.write.value is capture.write.value and old.is_variable:
+    if first is not None and first.write is not capture.write and first.write.value is capture.write.value:
         change = next((c for c in pair.writes if timeline.follows(c, capture)), None)
         return None if change is None else _verdict(pair, capture, change, "got one value with")
+    if capture.write.target != Ref(new.place.root):
+        return None
     source = timeline.source_of(capture)
     below = tuple(_as_step(link) for link in new.place.chain[1:])
     if source is None or not timeline.is_newer(new, old) or not reaches(source + below, old.place):
@@ -226,11 +234,17 @@ def _verdict(pair: _Pair, capture: Capture, change: Change, relation: str) -> Sh
         "is another name of": f"another name for `{old.text}`, so {at_line(change.line)} writes both"
         f"{now_starts(new.seen, new.text)}; keep a copy",
     }
+    fix = None
+    if relation != "got one value with":
+        fix = copied_value(timeline, step, value, new.seen, pair.group)
+        if fix is None and new.place.parent is not None and isinstance(value, ast.Name):
+            fix = deep_copied(timeline, step, value)
     return Sharing(
         subject=new.text,
         message=f"`{new.text}`: {facts[relation]}",
         line=timeline.line_of(step),
         others=(old.text,),
-        fix=copied_value(timeline, step, value, new.seen, pair.group) if relation != "got one value with" else None,
+        fix=fix,
         evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+        topic=(new.container or new.place).text,
     )

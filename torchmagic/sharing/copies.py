@@ -20,14 +20,17 @@ def copied_value(timeline: Timeline, step: Step, value: ast.expr | None, seen: S
     if value is None or not step.scope.unit.is_cell:
         return None
     source = step.scope.unit.source
-    value = _innermost(value)
-    if (conversion := _conversion(value)) is not None and seen.kind == "tensor":
+    element = element_expression(value)
+    value = value if element is None else element
+    if (conversion := _conversion(value)) is not None:
         text = replace_all(source, value.lineno, {conversion: "torch.tensor"})
         return Fix(text) if text is not None and _one_line(step) else None
     parts = list(_shared_parts(timeline, step, value, holders))
+    if not parts and element is not None and isinstance(value, (ast.Call, ast.Attribute, ast.Name)):
+        parts = [value]
     if not parts or not _one_line(step):
         return None
-    text = add_after(source, step.line, [(part, copy_method(seen)) for part in parts])
+    text = add_after(source, step.line, [(part, _copy_of(part, seen)) for part in parts])
     return Fix(text) if text is not None else None
 
 
@@ -35,10 +38,11 @@ def _one_line(step: Step) -> bool:
     return step.node.lineno == step.node.end_lineno
 
 
-def _innermost(value: ast.expr) -> ast.expr:
-    """Return the expression that a comprehension collects, if it is one."""
-    inner = element_expression(value)
-    return value if inner is None else inner
+def _copy_of(part: ast.expr, seen: Seen) -> str:
+    """Return the call that copies a part, which may be of another library than what is seen."""
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "numpy":
+        return ".copy()"
+    return copy_method(seen)
 
 
 def _conversion(value: ast.expr) -> ast.expr | None:
@@ -68,7 +72,7 @@ def _shared_parts(timeline: Timeline, step: Step, value: ast.expr, holders: list
 
 def cloned_state(timeline: Timeline, step: Step, value: ast.expr | None) -> Fix | None:
     """Return the statement with `model.state_dict()` cloned entry by entry, or copied deeply when it is nested."""
-    if value is None or not step.scope.unit.is_cell or not _one_line(step):
+    if value is None or not step.scope.unit.is_cell or not _one_line(step) or element_expression(value) is not None:
         return None
     source = step.scope.unit.source
     call = next((node for node in ast.walk(value) if _is_state_dict(node)), None)

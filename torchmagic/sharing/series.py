@@ -105,8 +105,8 @@ def _collected(
 ) -> Sharing:
     container, count, word = entries[0].container, count_of(entries), kind_word(entries[0].seen)
     assert container is not None
-    value = capture.write.value
-    fix = cloned_state(timeline, capture.step, value) or copied_value(timeline, capture.step, value, entries[0].seen, holders)
+    step, value = timeline.maker(capture) if capture.write.kind == "bind" else (capture.step, capture.write.value)
+    fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, entries[0].seen, holders)
     values = first_values(entries[0].seen)
     shown = f", so each starts {values}" if values else ""
     others = tuple(entry.text for entry in entries[:3])
@@ -115,7 +115,7 @@ def _collected(
         subject=container.text,
         message=f"`{container.text}`: {count} entries are the same memory, which {at_line(change.line)} changes in place"
         f"{shown}; store a copy",
-        line=timeline.line_of(capture.step),
+        line=timeline.line_of(step),
         others=(*others, owner) if owner is not None else others,
         fix=fix,
         evidence={"entries": count, "written_on_line": change.line, "kind": word, "first_values": values},

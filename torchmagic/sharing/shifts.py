@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,44 +61,57 @@ def judge_shift(facts: Facts, program: Program, shift: Shift) -> Iterator[Sharin
     shape = tuple(int(n) for n in seen.obj.shape)
     evaluate = _Numbers(facts, program, shift.step)
     target, source = (_ranges(part, shape, evaluate) for part in (shift.target, shift.source))
-    if target is None or source is None or len(target) != len(source) or target == source:
+    if target is not None and source is not None and len(target) == len(source):
+        number = math.prod(_count_common(a, b) for a, b in zip(target, source, strict=True))
+        if target == source or not number:
+            return
+        said = f"have {number} elements in common"
+    elif _is_shift(shift.target, shift.source):
+        number, said = None, "overlap"
+    else:
         return
-    common = [_count_common(a, b) for a, b in zip(target, source, strict=True)]
-    if not all(common):
-        return
-    number = 1
-    for count in common:
-        number *= count
     subject = seen.subject
     fix = add_after(shift.step.scope.unit.source, shift.step.line, [(shift.value, ".clone()")])
     yield Sharing(
         subject=subject,
-        message=f"`{subject}`: line {shift.step.line} copies a part of it onto another part; the parts have {number} "
-        "elements in common, which are written before they are read; clone the source",
+        message=f"`{subject}`: line {shift.step.line} copies a part of it onto another part; the parts {said}, "
+        "so elements are written before they are read; clone the source",
         line=shift.step.line,
         others=(subject,),
         level="error" if facts.error is not None and "single memory location" in str(facts.error) else "warning",
         fix=Fix(fix) if fix is not None else None,
-        evidence={"common_elements": number},
+        evidence={"common_elements": number} if number is not None else {},
     )
 
 
 def _tensor(facts: Facts, program: Program, shift: Shift) -> Seen | None:
-    """Return the live tensor, by its path or by the frame that failed."""
-    torch = sys.modules["torch"]
+    """Return the live tensor, by its own path or by that of what a function was given."""
     live = facts.value(shift.base, shift.step.scope)
     seen = facts.found.find(live) if live is not MISSING else None
     if seen is None:
         paths = memory_paths(program, shift.base, shift.step)
-        seen = next(
-            (s for s in facts.found.of_kind("tensor") for p in s.places if any(covers(ref, p) == 0 for ref in paths)), None
-        )
-    if seen is None:
-        for frame in facts.failed_frames:
-            value = frame.variables.get(shift.base.root) if not shift.base.steps else None
-            if frame.function == shift.step.scope.name and issubclass(type(value), torch.Tensor):
-                return Seen(value, "tensor", []) if False else None
+        known = facts.found.of_kind("tensor")
+        seen = next((s for s in known for place in s.places if any(covers(ref, place) == 0 for ref in paths)), None)
     return seen if seen is not None and seen.kind == "tensor" else None
+
+
+def _is_shift(target: ast.expr, source: ast.expr) -> bool:
+    """Tell whether one index is `n:` where the other is `:-n`, whatever n is, and otherwise the same."""
+    one = list(target.elts) if isinstance(target, ast.Tuple) else [target]
+    other = list(source.elts) if isinstance(source, ast.Tuple) else [source]
+    if len(one) != len(other):
+        return False
+    differing = [(a, b) for a, b in zip(one, other, strict=True) if ast.unparse(a) != ast.unparse(b)]
+    return len(differing) == 1 and (_shifted(*differing[0]) or _shifted(*reversed(differing[0])))
+
+
+def _shifted(front: ast.expr, back: ast.expr) -> bool:
+    if not isinstance(front, ast.Slice) or not isinstance(back, ast.Slice):
+        return False
+    if front.lower is None or back.upper is None or front.upper or back.lower or front.step or back.step:
+        return False
+    negated = back.upper.operand if isinstance(back.upper, ast.UnaryOp) and isinstance(back.upper.op, ast.USub) else None
+    return negated is not None and ast.unparse(negated) == ast.unparse(front.lower)
 
 
 def _count_common(one: range, other: range) -> int:

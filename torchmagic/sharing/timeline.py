@@ -16,6 +16,8 @@ from torchmagic.source.memory_paths import last_bind, memory_paths, memory_ref, 
 from torchmagic.source.order import may_follow, shared_loops
 from torchmagic.source.writes import is_inplace_name, writes_of
 
+_CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
+
 
 class Timeline:
     """What the program's text tells about the memory that the live objects share."""
@@ -66,6 +68,8 @@ class Timeline:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
             if write.kind == "store" and not beyond:
                 continue  # a write into the tensor itself
+            if beyond is not None and write.step.scope.name in _CONSTRUCTORS and not self._constructs(write.step, holder):
+                continue  # it made another object of the class
             if beyond is not None and (best is None or (beyond, -write.step.order) <= (best[0], -best[2].step.order)):
                 best = (beyond, write.step.order, write)
         if best is None:
@@ -74,6 +78,13 @@ class Timeline:
         contexts = self.program.contexts(write.step, element_expression(write.value))
         through = [c for c in contexts if any(_binds(step, holder.place.root) for step in c.steps)]
         return Capture(write, tuple(through or contexts), is_kept(write))
+
+    def _constructs(self, step: Step, holder: Holder) -> bool:
+        """Tell whether a constructor's statement ran for the object that a holder's variable leads to."""
+        root = holder.place.root
+        bound_here = any(write.kind == "bind" and write.target == Ref(root) for write, _ in self._stores)
+        contexts = self.program.contexts(step)
+        return not bound_here or any(_binds(outer, root) for context in contexts for outer in context.steps)
 
     def follows(self, change: Change, capture: Capture | None) -> bool:
         """Tell whether a change comes after a capture; what an earlier cell captured comes before every change."""
@@ -147,6 +158,8 @@ class Timeline:
         From a capture that way leads into the functions it calls, and out of a constructor that stores its argument.
         """
         step, value = capture.step, capture.write.value
+        if isinstance(element := element_expression(value), ast.Call) and list(returns_of(self.program, element)):
+            value = element
         if isinstance(value, ast.Name) and value.id in step.scope.parameters and capture.contexts:
             callers = [outer for outer in capture.contexts[0].steps[:-1] if outer.scope.unit.is_cell]
             if callers:

@@ -15,7 +15,10 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Sharing:
-    """Memory that has two holders and was changed under the eyes of one; the parts of a finding."""
+    """Memory that has two holders and was changed under the eyes of one; the parts of a finding.
+
+    `topic` is what is said once: the container, when each of its entries could be a subject.
+    """
 
     subject: str
     message: str
@@ -24,6 +27,7 @@ class Sharing:
     level: Level = "warning"
     fix: Fix | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    topic: str = ""
 
 
 def kind_word(seen: Seen) -> str:
