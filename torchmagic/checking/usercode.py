@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import sysconfig
 import types
 from collections import defaultdict
@@ -51,9 +52,17 @@ def _definitions(found: Namespace) -> Iterator[tuple[str, types.CodeType]]:
     for kind in {type(seen.obj) for seen in found.seen.values()} | _named_classes(found):
         for base in type.__getattribute__(kind, "__mro__"):
             own = type.__getattribute__(base, "__dict__")
+            if _is_library_module(own.get("__module__")):
+                continue
             code = next((code for code in map(_code, own.values()) if code is not None), None)
             if code is not None:
                 yield own.get("__qualname__", base.__name__).partition(".")[0], code
+
+
+def _is_library_module(name: Any) -> bool:
+    """Tell whether a module is a library's by its file; `__main__` of a notebook has none."""
+    filename = getattr(sys.modules.get(name), "__file__", None) if type(name) is str else None
+    return name == "builtins" or (type(filename) is str and not is_user_file(filename))
 
 
 def _named_classes(found: Namespace) -> set[type]:
