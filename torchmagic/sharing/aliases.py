@@ -41,7 +41,9 @@ def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Chang
     yield from _first(timeline, holders, changes, (_taken_twice, _shallow_copy, _second_name))
 
 
-def _first(timeline: Timeline, holders: list[Holder], changes: list[Change], judges: tuple[_Judge, ...]) -> Iterator[Sharing]:
+def _first(
+    timeline: Timeline, holders: list[Holder], changes: list[Change], judges: tuple[_Judge, ...]
+) -> Iterator[Sharing]:
     users = [h for h in holders if not h.is_machinery and h.place.root not in timeline.loop_variables][:_MOST_USERS]
     for judge in judges:
         for one, other in itertools.permutations(users, 2):
@@ -138,7 +140,9 @@ def _is_door(change: Change, holder: Holder, *captures: Capture) -> bool:
 
 def _precedes(change: Change, capture: Capture) -> bool:
     return any(
-        capture.step in before.steps or may_follow(after, before) for before in change.contexts for after in capture.contexts
+        capture.step in before.steps or may_follow(after, before)
+        for before in change.contexts
+        for after in capture.contexts
     )
 
 
@@ -199,7 +203,9 @@ def _second_name(pair: _Pair) -> Sharing | None:
         kept = bool(words_of(_name(new)) & KEPT_WORDS) and reader is new
         unread = is_plain and reader is new and not timeline.reads(new)
         same = layout_key(new.seen) == layout_key(old.seen)
-        if same and (((is_plain or is_whole and old.is_variable) and (readings or unread)) or (kept and readings) or compared):
+        if same and (
+            ((is_plain or is_whole and old.is_variable) and (readings or unread)) or (kept and readings) or compared
+        ):
             return _verdict(pair, capture, change, "is another name of")
     return None
 
@@ -237,7 +243,7 @@ def _verdict(pair: _Pair, capture: Capture, change: Change, relation: str) -> Sh
     fix = None
     if relation != "got one value with":
         fix = copied_value(timeline, step, value, new.seen, pair.group)
-        if fix is None and new.place.parent is not None and isinstance(value, ast.Name):
+        if fix is None and new.place.parent is not None and isinstance(value, (ast.Name, ast.Call)):
             fix = deep_copied(timeline, step, value)
     return Sharing(
         subject=new.text,

@@ -17,7 +17,9 @@ from torchmagic.source.writes import is_inplace_name
 
 ChangeKind = Literal["write", "training", "backward"]
 
-_FILLS = frozenset({"zero_", "fill_", "copy_", "fill", "normal_", "uniform_", "random_", "bernoulli_", "out=", "np.copyto"})
+_FILLS = frozenset(
+    {"zero_", "fill_", "copy_", "fill", "normal_", "uniform_", "random_", "bernoulli_", "out=", "np.copyto"}
+)
 _SHUFFLES = frozenset({"shuffle"})
 
 
@@ -123,7 +125,9 @@ def _optimizers(facts: Facts, paths: list[Ref]) -> Iterator[Seen]:
 
 def _is_path_of(ref: Ref, seen: Seen) -> bool:
     return any(
-        len(steps) == len(links) and reaches(ref, place) for place in seen.places for steps, links in alignments(ref, place)
+        len(steps) == len(links) and reaches(ref, place)
+        for place in seen.places
+        for steps, links in alignments(ref, place)
     )
 
 

@@ -15,7 +15,9 @@ from torchmagic.source.edits import add_after, replace_all, spelled
 from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref
 
 
-def copied_value(timeline: Timeline, step: Step, value: ast.expr | None, seen: Seen, holders: list[Holder]) -> Fix | None:
+def copied_value(
+    timeline: Timeline, step: Step, value: ast.expr | None, seen: Seen, holders: list[Holder]
+) -> Fix | None:
     """Return the statement with the shared part of its value copied, when it stands on one line of the cell."""
     if value is None or not step.scope.unit.is_cell:
         return None
@@ -170,7 +172,9 @@ def repeats_one_value(value: ast.expr | None) -> bool:
             if len(names) > len(set(names)):
                 return True
         if (element := element_expression(node if isinstance(node, ast.expr) else None)) is not None:
-            bound = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+            bound = {
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
             if isinstance(element, ast.Name) and element.id not in bound:
                 return True
     return False

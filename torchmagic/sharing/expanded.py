@@ -72,7 +72,9 @@ def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *
     dimension = repeated_dimensions(value)[0]
     size = int(value.shape[dimension])
     line = made.line if made.scope.unit.is_cell else None
-    outcome = f"torch refuses to write it in {at_line(step.line)}" if certain else f"{at_line(step.line)} writes all of them"
+    outcome = (
+        f"torch refuses to write it in {at_line(step.line)}" if certain else f"{at_line(step.line)} writes all of them"
+    )
     return Sharing(
         subject=subject,
         message=f"`{subject}`: its {size} entries along dimension {dimension} are one, repeated by `expand`; {outcome}; "

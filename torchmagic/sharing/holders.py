@@ -162,7 +162,9 @@ def element_expression(value: ast.expr | None) -> ast.expr | None:
 
 def distinct(holders: list[Holder]) -> Iterator[Holder]:
     """Leave out the places by which an optimizer or a gradient slot knows what a module or variable has too."""
-    plain = {id(holder.seen.obj) for holder in holders if not {"group", "state"} & {link.role for link in holder.place.chain}}
+    plain = {
+        id(holder.seen.obj) for holder in holders if not {"group", "state"} & {link.role for link in holder.place.chain}
+    }
     for holder in holders:
         roles = {link.role for link in holder.place.chain}
         if not ("group" in roles and id(holder.seen.obj) in plain):

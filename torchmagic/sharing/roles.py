@@ -16,9 +16,10 @@ from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
 from torchmagic.source.order import shared_loops
 
-_COPY_ROLES = KEPT_WORDS | {
-    "target", "teacher", "ema", "momentum", "swa", "averaged", "ref", "shadow", "key", "copies", "clone", "cloned",
-}  # fmt: skip
+_FOLLOWERS = frozenset({"target", "teacher", "ema", "momentum", "swa", "averaged", "shadow", "key"})
+"""What a module is called that follows another one, and is therefore a module of its own."""
+
+_COPY_ROLES = KEPT_WORDS | _FOLLOWERS | {"ref", "copies", "clone", "cloned"}
 _MEANT = frozenset({"shared", "share", "tied", "tie", "common"})
 
 
@@ -49,20 +50,34 @@ def judge_module(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
     holders = [Holder(seen, place) for place in seen.places]
     identities = set(map(id, _parameters(seen.obj)))
     trained = any(timeline.facts.version_moved(p) for p in _parameters(seen.obj))
-    trainings = [c for c in timeline.changes if c.kind == "training" and (trained and (c.trained & identities or c.paths))]
-    found = _repeated(timeline, holders) or _collected(timeline, holders, trainings) or _roles(timeline, holders, trainings)
+    trainings = [
+        c for c in timeline.changes if c.kind == "training" and (trained and (c.trained & identities or c.paths))
+    ]
+    found = (
+        _repeated(timeline, holders) or _collected(timeline, holders, trainings) or _roles(timeline, holders, trainings)
+    )
     if found is not None:
         yield found
 
 
 def _roles(timeline: Timeline, holders: list[Holder], trainings: list[Change]) -> Sharing | None:
     for holder in holders:
+        words = words_of(_last_name(holder.place))
         others = [other for other in holders if not words_of(_last_name(other.place)) & _COPY_ROLES]
-        if not words_of(_last_name(holder.place)) & _COPY_ROLES or not others:
+        if holder.is_variable and not words & _FOLLOWERS:
+            others = [
+                other for other in others if other.place.role != "submodule"
+            ]  # `old_head = net.head` is a shorthand
+        if not words & _COPY_ROLES or not others:
             continue
         capture = timeline.capture_of(holder)
         change = next((c for c in trainings if timeline.follows(c, capture)), None)
-        if capture is None or change is None or isinstance(capture.write.value, ast.IfExp) or capture.write.how == "for":
+        if (
+            capture is None
+            or change is None
+            or isinstance(capture.write.value, ast.IfExp)
+            or capture.write.how == "for"
+        ):
             continue
         return Sharing(
             subject=holder.text,
@@ -92,7 +107,7 @@ def _siblings(holders: list[Holder]) -> Iterator[list[Holder]]:
 def _repeated(timeline: Timeline, holders: list[Holder]) -> Sharing | None:
     """Judge `[layer] * n`, which makes n entries and one layer."""
     for places in _siblings(holders):
-        capture = _builder(timeline, places[0])
+        capture = timeline.capture_of(places[0])
         if capture is None or not repeats_one_value(capture.write.value) or _is_meant(capture):
             continue
         parent = places[0].place.parent
@@ -108,10 +123,6 @@ def _repeated(timeline: Timeline, holders: list[Holder]) -> Sharing | None:
             evidence={"entries": count},
         )
     return None
-
-
-def _builder(timeline: Timeline, holder: Holder) -> Capture | None:
-    return timeline.capture_of(holder)
 
 
 def _is_meant(capture: Capture) -> bool:

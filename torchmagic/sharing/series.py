@@ -53,7 +53,11 @@ def _written_through(
 ) -> Change | None:
     """Return a write to one of the entries by its own path."""
     for change in changes:
-        if change.kind == "write" and any(change.names(entry) for entry in entries) and timeline.follows(change, capture):
+        if (
+            change.kind == "write"
+            and any(change.names(entry) for entry in entries)
+            and timeline.follows(change, capture)
+        ):
             return change
     return None
 

@@ -110,7 +110,9 @@ def _shifted(front: ast.expr, back: ast.expr) -> bool:
         return False
     if front.lower is None or back.upper is None or front.upper or back.lower or front.step or back.step:
         return False
-    negated = back.upper.operand if isinstance(back.upper, ast.UnaryOp) and isinstance(back.upper.op, ast.USub) else None
+    negated = (
+        back.upper.operand if isinstance(back.upper, ast.UnaryOp) and isinstance(back.upper.op, ast.USub) else None
+    )
     return negated is not None and ast.unparse(negated) == ast.unparse(front.lower)
 
 

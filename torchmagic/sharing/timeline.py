@@ -46,13 +46,15 @@ class Timeline:
         return [
             (write, self.program.spellings(write.target, write.step.scope))
             for write in self.program.writes
-            if write.kind in ("bind", "store") and write.value is not None
+            if write.kind in ("bind", "store") and write.value is not None and not _is_local(write)
         ]
 
     @cached_property
     def loop_variables(self) -> set[str]:
         """The variables that a loop of the cell bound last: they go through the data and hold nothing for themselves."""
-        last = {write.target.root: write.how for write, _ in self._stores if write.kind == "bind" and not write.target.steps}
+        last = {
+            write.target.root: write.how for write, _ in self._stores if write.kind == "bind" and not write.target.steps
+        }
         return {name for name, how in last.items() if how in ("for", "with")}
 
     def capture_of(self, holder: Holder) -> Capture | None:
@@ -68,7 +70,11 @@ class Timeline:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
             if write.kind == "store" and not beyond:
                 continue  # a write into the tensor itself
-            if beyond is not None and write.step.scope.name in _CONSTRUCTORS and not self._constructs(write.step, holder):
+            if (
+                beyond is not None
+                and write.step.scope.name in _CONSTRUCTORS
+                and not self._constructs(write.step, holder)
+            ):
                 continue  # it made another object of the class
             if beyond is not None and (best is None or (beyond, -write.step.order) <= (best[0], -best[2].step.order)):
                 best = (beyond, write.step.order, write)
@@ -165,7 +171,11 @@ class Timeline:
             if callers:
                 step, value = callers[-1], _value_of(callers[-1])
         for _ in range(4):
-            while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and is_inplace_name(value.func.attr):
+            while (
+                isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Attribute)
+                and is_inplace_name(value.func.attr)
+            ):
                 value = value.func.value
             following = self._made_by(step, value)
             if following is None or not following[0].scope.unit.is_cell:
@@ -204,6 +214,12 @@ class Timeline:
         if step.scope.unit.is_cell:
             return step.line
         return next((c.line for c in self.program.contexts(step) if c.line is not None), None)
+
+
+def _is_local(write: Write) -> bool:
+    """Tell whether a binding gives a function's own variable a value, which holds nothing once the function is left."""
+    owner = write.step.scope.owner_of(write.target.root)
+    return write.kind == "bind" and not write.target.steps and not isinstance(owner.node, ast.Module)
 
 
 def _value_of(step: Step) -> ast.expr | None:
