@@ -20,6 +20,7 @@ LEVELS = {
     "autograd_graph": 2,
     "report": 2,
     "checking": 3,
+    "placement": 4,
     "sharing": 4,
     "checks": 5,
     "cells": 6,

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from torchmagic.checking import Facts, Rule
-from torchmagic.findings import Finding, Fix
+from torchmagic.checking.discarded import Discarded, discarded
+from torchmagic.findings import Finding, Fix, Level
 from torchmagic.namespace.resolve import MISSING
-from torchmagic.source import Ref, Step, ref_of
+from torchmagic.source.edits import first_words, spelled
+from torchmagic.source.scopes import is_displayed
 
-_CONVERSIONS = frozenset(
-    {
-        "to", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "int", "long", "short", "bool", "type",
-        "type_as", "detach", "clone", "contiguous", "numpy", "pin_memory", "requires_grad",
-    }
-)  # fmt: skip
-
-
-class _Statement(NamedTuple):
-    step: Step
-    call: ast.Call
-    receiver: Ref
-    method: str
+_TO_A_DEVICE = frozenset({"to", "cuda", "xpu"})
 
 
 class DiscardedTransfer(Rule):
@@ -47,31 +34,33 @@ class DiscardedTransfer(Rule):
     weights = weights.to("meta")
     """
 
-    def subjects(self, facts: Facts) -> Iterator[_Statement]:
-        """Return the statements that are nothing but a conversion."""
-        for step in facts.program.steps if facts.program is not None else ():
-            call = step.node.value if isinstance(step.node, ast.Expr) else None
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _CONVERSIONS:
-                receiver = ref_of(call.func.value)
-                if receiver is not None and step.scope.unit.is_cell:
-                    yield _Statement(step, call, receiver, call.func.attr)
+    def subjects(self, facts: Facts) -> Iterator[Discarded]:
+        """Return the statements that are nothing but a conversion of a tensor."""
+        return discarded(facts)
 
-    def judge(self, facts: Facts, subject: _Statement) -> Iterator[Finding]:
-        """Flag the statement when the live object is a tensor that the call cannot have changed."""
-        torch = sys.modules["torch"]
-        value = facts.value(subject.receiver, subject.step.scope)
-        if value is MISSING or not issubclass(type(value), torch.Tensor):
+    def judge(self, facts: Facts, subject: Discarded) -> Iterator[Finding]:
+        """Report the statement."""
+        source = facts.source
+        if source is None:
             return
-        path, call = str(subject.receiver), ast.unparse(subject.call)
+        path, call = spelled(source, subject.receiver), first_words(source, subject.call)
+        known = subject.value is not MISSING
+        state = f"; `{path}` is {_state(subject.value)}" if known else f"; `{path}` stays as it is"
+        one_line = subject.step.node.lineno == subject.step.node.end_lineno
         yield Finding(
             rule=self.name(),
-            level="warning",
-            subject=path,
+            level=_level(subject),
+            subject=subject.subject,
             line=subject.step.line,
-            message=f"`{path}`: `{call}` returns a new tensor, and this line drops it; `{path}` is still {_state(value)}",
-            evidence={"device": str(value.device), "dtype": str(value.dtype)},
-            fix=Fix(f"{path} = {call}"),
+            message=f"`{subject.subject}`: `{call}` returns its result, and this line drops it{state}",
+            evidence={"device": str(subject.value.device), "dtype": str(subject.value.dtype)} if known else {},
+            fix=Fix(f"{path} = {source.line(subject.step.line).strip()}") if one_line else None,
         )
+
+
+def _level(subject: Discarded) -> Level:
+    """Say less about the last line of a cell, which may be there to be looked at; nobody looks at a moved copy."""
+    return "note" if is_displayed(subject.step) and subject.method not in _TO_A_DEVICE else "warning"
 
 
 def _state(tensor: object) -> str:

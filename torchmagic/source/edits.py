@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from torchmagic.source.text import SourceText
 
@@ -37,19 +37,21 @@ def add_after(source: SourceText, line: int, additions: Iterable[tuple[ast.expr,
     return raw.decode().strip()
 
 
-def replace_in_line(source: SourceText, line: int, node: ast.expr, text: str) -> str | None:
-    """Return an editor line, without its indentation, in which an expression is replaced; None when it is not on it."""
-    if node.lineno != line or node.end_lineno != line or node.end_col_offset is None:
-        return None
-    raw = source.line(line).encode()
-    if raw[node.col_offset : node.end_col_offset].decode(errors="replace") != spelled(source, node):
-        return None
-    return (raw[: node.col_offset] + text.encode() + raw[node.end_col_offset :]).decode().strip()
-
-
 def _last_token(node: ast.expr) -> bytes:
     if isinstance(node, ast.Name):
         return node.id.encode()
     if isinstance(node, ast.Attribute):
         return node.attr.encode()
     return {ast.Call: b")", ast.Subscript: b"]"}.get(type(node), b"")
+
+
+def replace_all(source: SourceText, line: int, texts: Mapping[ast.expr, str]) -> str | None:
+    """Return an editor line, without its indentation, in which expressions are replaced; None if one is not on it."""
+    raw = source.line(line).encode()
+    for node in sorted(texts, key=lambda node: node.col_offset, reverse=True):
+        if node.lineno != line or node.end_lineno != line or node.end_col_offset is None:
+            return None
+        if raw[node.col_offset : node.end_col_offset].decode(errors="replace") != spelled(source, node):
+            return None
+        raw = raw[: node.col_offset] + texts[node].encode() + raw[node.end_col_offset :]
+    return raw.decode().strip() if texts else None

@@ -1,0 +1,142 @@
+"""The statement that ended the cell: the tensors and modules it names, with the values they had then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchmagic.checking.expressions import follow
+from torchmagic.checking.facts import Facts, FailedFrame
+from torchmagic.kinds import TorchKind, kind_of_value
+from torchmagic.namespace.resolve import MISSING
+from torchmagic.source import Ref, Step, ref_of
+
+_ASKS_ONLY = frozenset(
+    {
+        "size", "dim", "numel", "ndimension", "nelement", "stride", "element_size", "get_device", "item", "tolist",
+        "type", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "register_hook", "data_ptr",
+        "backward",
+    }
+)  # fmt: skip
+"""Methods after which the values of the tensor itself play no part any more."""
+
+_CONVERTS = frozenset({"to", "cuda", "cpu", "xpu", "type", "type_as"})
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A path in the failing statement and what it named.
+
+    `node` is the path as it stands in the text; `index` tells that it only selects from another tensor; `called` that
+    it is a module being called; `converted` that the text moves it or changes its type first.
+    """
+
+    node: ast.expr
+    ref: Ref
+    value: Any
+    kind: TorchKind
+    index: bool = False
+    called: bool = False
+    converted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FailingLine:
+    """One frame of the error: the statement, and the operands in the order of evaluation of the text."""
+
+    frame: FailedFrame
+    step: Step
+    operands: tuple[Operand, ...]
+
+    @property
+    def is_top_level(self) -> bool:
+        """Whether the statement stands in the cell itself, outside of every function."""
+        return isinstance(self.step.scope.node, ast.Module)
+
+
+def failing_lines(facts: Facts) -> list[FailingLine]:
+    """Return the failing statements, that of the innermost user's frame first."""
+    lines = []
+    for frame in reversed(facts.failed_frames):
+        step = _step_at(facts, frame)
+        if step is not None:
+            lines.append(FailingLine(frame, step, tuple(operands(facts, step, frame))))
+    return lines
+
+
+def _step_at(facts: Facts, frame: FailedFrame) -> Step | None:
+    """Find the smallest statement around the frame's line; a function's statements come before those around it."""
+    around = [
+        step
+        for step in (facts.program.steps if facts.program is not None else ())
+        if step.scope.unit.source.filename == frame.filename
+        and step.line <= frame.line <= (step.node.end_lineno or step.line)
+        and not isinstance(step.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+    return min(around, key=lambda step: (step.node.end_lineno or step.line) - step.line, default=None)
+
+
+def operands(facts: Facts, step: Step, frame: FailedFrame | None = None) -> Iterator[Operand]:
+    """Yield the tensors and modules that a statement computes with.
+
+    Args:
+        facts: the facts of the look.
+        step: the statement.
+        frame: where its names have their values; without one they are the variables as they are now.
+    """
+    for own in step.own_expressions():
+        if not isinstance(getattr(own, "ctx", None), (ast.Store, ast.Del)):
+            yield from _operands_in(facts, own, frame, index=False)
+
+
+def _operands_in(facts: Facts, node: ast.AST, frame: FailedFrame | None, *, index: bool) -> Iterator[Operand]:
+    ref = ref_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    if ref is not None and isinstance(node, ast.expr):
+        value = _value(facts, ref, frame)
+        kind = kind_of_value(value)
+        if kind in ("tensor", "module"):
+            yield Operand(node, ref, value, kind, index=index)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Subscript):
+                yield from _operands_in(facts, part.slice, frame, index=True)
+    elif isinstance(node, ast.Call):
+        yield from _operands_of_call(facts, node, frame, index=index)
+    elif isinstance(node, ast.Subscript):
+        yield from _operands_in(facts, node.value, frame, index=index)
+        yield from _operands_in(facts, node.slice, frame, index=True)
+    elif not _asks_identity(node):
+        for child in ast.iter_child_nodes(node):
+            yield from _operands_in(facts, child, frame, index=index)
+
+
+def _operands_of_call(facts: Facts, call: ast.Call, frame: FailedFrame | None, *, index: bool) -> Iterator[Operand]:
+    function = call.func
+    ref = ref_of(function)
+    value = _value(facts, ref, frame) if ref is not None else MISSING
+    if ref is not None and kind_of_value(value) == "module":
+        yield Operand(function, ref, value, "module", called=True)
+    elif isinstance(function, ast.Attribute) and function.attr in _CONVERTS:
+        for operand in _operands_in(facts, function.value, frame, index=index):
+            yield Operand(operand.node, operand.ref, operand.value, operand.kind, index, operand.called, converted=True)
+        return
+    elif isinstance(function, ast.Attribute) and function.attr not in _ASKS_ONLY:
+        for operand in _operands_in(facts, function.value, frame, index=index):
+            if operand.kind == "tensor" or operand.node is not function.value:
+                yield operand
+    for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
+        yield from _operands_in(facts, argument, frame, index=index)
+
+
+def _asks_identity(node: ast.AST) -> bool:
+    return isinstance(node, ast.Lambda) or (
+        isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+    )
+
+
+def _value(facts: Facts, ref: Ref, frame: FailedFrame | None) -> Any:
+    start = frame.variables.get(ref.root, MISSING) if frame is not None else MISSING
+    if start is MISSING:
+        start = facts.found.names.get(ref.root, MISSING)
+    return follow(start, ref.steps)

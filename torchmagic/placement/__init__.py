@@ -1,0 +1,1 @@
+"""Tensors that are not where they are used: the kinds of evidence, each in a module of its own."""
