@@ -10,8 +10,9 @@ from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import repeated_dimensions, shared_groups
-from torchmagic.sharing.aliases import judge_aliases, judge_edits
+from torchmagic.sharing.aliases import judge_aliases
 from torchmagic.sharing.crossing import judge_crossing
+from torchmagic.sharing.edited import judge_edits
 from torchmagic.sharing.expanded import judge_expanded, judge_refused
 from torchmagic.sharing.holders import Holder, distinct, holders_of
 from torchmagic.sharing.kept import judge_kept
@@ -29,15 +30,16 @@ class _Subject(NamedTuple):
     """Something to judge, and what judges it."""
 
     judge: Callable[[], Iterator[Sharing]]
+    topics: frozenset[str] = frozenset()
 
 
 class SharedMemory(Rule):
     """Two things that look independent are the same memory, and writing one changed the other.
 
-    `b = a`, `from_numpy`, `.numpy()`, `.detach()`, `.data`, `state_dict()`, slices and `[x] * n` hand out the same bytes
-    again. As long as nobody writes, that is quick and right. When one side is written in place, by `+=`, by a method such
-    as `mul_`, by an item assignment or by an optimizer's step, the other side changes with it: a backup follows what it
-    should keep, a list of snapshots holds the last one many times.
+    `b = a`, `from_numpy`, `.numpy()`, `.detach()`, `.data`, `state_dict()`, slices and `[x] * n` hand out the same
+    bytes again. As long as nobody writes, that is quick and right. When one side is written in place, by `+=`, by a
+    method such as `mul_`, by an item assignment or by an optimizer's step, the other side changes with it: a backup
+    follows what it should keep, a list of snapshots holds the last one many times.
 
     Copy where the second holder is made: `.clone()` for a tensor, `.copy()` for an array, `torch.tensor(array)`,
     `copy.deepcopy(model.state_dict())`.
@@ -64,7 +66,7 @@ class SharedMemory(Rule):
         self._said: set[str] = set()
 
     def subjects(self, facts: Facts) -> Iterator[_Subject]:
-        """Return the groups of objects that share memory, the shared modules and lists, and the copies within a tensor."""
+        """Return what shares memory: groups of tensors and arrays, modules, lists, and parts of one tensor."""
         program = facts.program
         if program is None:
             return
@@ -80,10 +82,12 @@ class SharedMemory(Rule):
         for seen in shared_lists(facts.found):
             yield _Subject(partial(judge_list, timeline, seen))
         for group in shared_groups(facts.found):
-            yield _Subject(partial(_judge_group, timeline, group))
+            yield _Subject(partial(_judge_group, timeline, group), frozenset(map(_container, group[:_MOST_MEMBERS])))
 
-    def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:
+    def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:  # noqa: ARG002 (the judge knows them)
         """Yield what the subject's judge says, each topic once."""
+        if subject.topics & self._said:
+            return
         for sharing in subject.judge():
             topic = sharing.topic or sharing.subject
             if topic in self._said:
@@ -99,6 +103,11 @@ class SharedMemory(Rule):
                 evidence=sharing.evidence,
                 fix=sharing.fix,
             )
+
+
+def _container(seen: Seen) -> str:
+    """Return the container that a member of a group lies in, of which something may have been said."""
+    return (Holder(seen, seen.places[0]).container or seen.places[0]).text
 
 
 def _judge_group(timeline: Timeline, group: list[Seen]) -> Iterator[Sharing]:

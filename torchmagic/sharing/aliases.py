@@ -3,118 +3,27 @@
 from __future__ import annotations
 
 import ast
-import itertools
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from torchmagic.namespace import Place
-from torchmagic.namespace.overlap import layout_key, shares_bytes
+from torchmagic.namespace.overlap import layout_key
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import copied_value, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, reaches
+from torchmagic.sharing.intent import KEPT_WORDS, words_of
+from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
 from torchmagic.source import Ref
-from torchmagic.source.memory_paths import last_bind
 from torchmagic.source.order import may_follow
-from torchmagic.source.writes import is_inplace_name
-
-KEPT_WORDS = frozenset(
-    {
-        "old", "prev", "previous", "before", "initial", "backup", "saved", "snapshot", "best", "orig", "original", "start",
-        "copy", "copied", "past", "frozen", "reference", "last",
-    }
-)  # fmt: skip
-"""Words in a name that say the value is meant to stay as it is."""
-
-_MOST_USERS = 16
-
-
-def judge_edits(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
-    """Yield the first verdict about a function that edits what it hands out."""
-    yield from _first(timeline, holders, changes, (_edited_on_the_way,))
 
 
 def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield the first verdict about two holders of one library's memory."""
-    yield from _first(timeline, holders, changes, (_taken_twice, _shallow_copy, _second_name))
+    yield from first_verdict(timeline, holders, changes, (_taken_twice, _shallow_copy, _second_name))
 
 
-def _first(
-    timeline: Timeline, holders: list[Holder], changes: list[Change], judges: tuple[_Judge, ...]
-) -> Iterator[Sharing]:
-    users = [h for h in holders if not h.is_machinery and h.place.root not in timeline.loop_variables][:_MOST_USERS]
-    for judge in judges:
-        for one, other in itertools.permutations(users, 2):
-            found = judge(_Pair(timeline, one, other, changes, holders)) if shares_bytes(one.seen, other.seen) else None
-            if found is not None:
-                yield found
-                return
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """Two holders that share bytes, and what is known about their group."""
-
-    timeline: Timeline
-    new: Holder
-    old: Holder
-    changes: list[Change]
-    group: list[Holder]
-
-    @property
-    def writes(self) -> list[Change]:
-        return [change for change in self.changes if change.kind == "write"]
-
-
-_Judge = Callable[[_Pair], "Sharing | None"]
-
-
-def words_of(name: str) -> set[str]:
-    """Return the words of a name in snake or camel case."""
-    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
-
-
-def _edited_on_the_way(pair: _Pair) -> Sharing | None:
-    """Judge a function that edits what is stored and hands it out: a data set whose samples change when they are read."""
-    timeline, new, stored = pair.timeline, pair.new, pair.old
-    capture = timeline.capture_of(new)
-    if capture is None or new.place.root == stored.place.root or not timeline.is_newer(new, stored):
-        return None
-    first = timeline.capture_of(stored)
-    for change in pair.writes:
-        if first is not None and any(first.step in context.steps for context in change.contexts):
-            continue  # handed out by the same function
-        scope = change.step.scope
-        if isinstance(scope.node, ast.Module) or change.target is None or is_inplace_name(scope.name):
-            continue
-        if scope.class_name is not None and scope.parameters[:1] == [change.target.root]:
-            continue  # an object that updates its own state says so
-        if (change.fills or _is_store(change)) and scope.name != "__getitem__":
-            continue
-        inside = any(capture.step in context.steps for context in change.contexts)
-        if inside and change.names(stored) and shares_bytes(new.seen, stored.seen):
-            bound = last_bind(timeline.program, change.target.root, scope, change.step)
-            step = bound.step if bound is not None else change.step
-            fix = copied_value(timeline, step, bound.value if bound is not None else None, stored.seen, pair.group)
-            return Sharing(
-                subject=new.text,
-                message=f"`{new.text}`: the same memory as `{stored.text}`, which {at_line(change.line)} edits in place each "
-                "time it is read; edit a copy",
-                line=timeline.line_of(step),
-                others=(stored.text,),
-                fix=fix,
-                evidence={"written_on_line": change.line, "first_values": first_values(stored.seen)},
-            )
-    return None
-
-
-def _is_store(change: Change) -> bool:
-    return isinstance(change.step.node, ast.Assign)
-
-
-def _taken_twice(pair: _Pair) -> Sharing | None:
+def _taken_twice(pair: Pair) -> Sharing | None:
     """Judge two values that were taken at different times from memory that changed in between."""
     timeline, first, second = pair.timeline, pair.new, pair.old
     one, two = timeline.capture_of(first), timeline.capture_of(second)
@@ -122,7 +31,7 @@ def _taken_twice(pair: _Pair) -> Sharing | None:
         return None
     if layout_key(first.seen) != layout_key(second.seen):
         return None
-    if any(_is_door(change, first, one, two) or _is_door(change, second, one, two) for change in pair.changes):
+    if any(_is_door(change, first, one) or _is_door(change, second, two) for change in pair.changes):
         return None
     if timeline.is_alias(one) == Ref(second.place.root) or timeline.is_alias(two) == Ref(first.place.root):
         return None
@@ -132,10 +41,10 @@ def _taken_twice(pair: _Pair) -> Sharing | None:
     return None
 
 
-def _is_door(change: Change, holder: Holder, *captures: Capture) -> bool:
+def _is_door(change: Change, holder: Holder, capture: Capture) -> bool:
     """Tell whether a holder is there to write the memory through, and not merely bound to what a call returns."""
-    returned = any(capture.step in context.steps for capture in captures for context in change.contexts)
-    return _speaks_of(change, holder) and not (returned and not isinstance(change.step.scope.node, ast.Module))
+    returned = any(capture.step in context.steps for context in change.contexts)
+    return speaks_of(change, holder) and not (returned and not isinstance(change.step.scope.node, ast.Module))
 
 
 def _precedes(change: Change, capture: Capture) -> bool:
@@ -146,7 +55,7 @@ def _precedes(change: Change, capture: Capture) -> bool:
     )
 
 
-def _shallow_copy(pair: _Pair) -> Sharing | None:
+def _shallow_copy(pair: Pair) -> Sharing | None:
     """Judge a container or object that was copied without what is in it."""
     timeline, new, old = pair.timeline, pair.new, pair.old
     capture = timeline.capture_of(new)
@@ -164,10 +73,11 @@ def _shallow_copy(pair: _Pair) -> Sharing | None:
         if change.names(new) != change.names(old) and timeline.follows(change, capture):
             step, made = timeline.maker(capture)
             fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)
+            word = kind_word(new.seen)
             return Sharing(
                 subject=new.text,
-                message=f"`{new.text}`: the same {kind_word(new.seen)} as `{old.text}`, which the copy did not copy; "
-                f"{at_line(change.line)} writes both{now_starts(new.seen, new.text)}; copy the {kind_word(new.seen)} too",
+                message=f"`{new.text}`: the same {word} as `{old.text}`, which the copy did not copy; "
+                f"{at_line(change.line)} writes both{now_starts(new.seen, new.text)}; copy the {word} too",
                 line=timeline.line_of(step),
                 others=(old.text,),
                 fix=fix,
@@ -177,7 +87,7 @@ def _shallow_copy(pair: _Pair) -> Sharing | None:
     return None
 
 
-def _second_name(pair: _Pair) -> Sharing | None:
+def _second_name(pair: Pair) -> Sharing | None:
     """Judge a variable that was made a second name of a tensor, and looks like a second tensor."""
     timeline, new, old = pair.timeline, pair.new, pair.old
     capture, first = timeline.capture_of(new), timeline.capture_of(old)
@@ -197,14 +107,14 @@ def _second_name(pair: _Pair) -> Sharing | None:
     for change in pair.writes:
         if not timeline.follows(change, capture):
             continue
-        reader = old if _speaks_of(change, new) else new
+        reader = old if speaks_of(change, new) else new
         readings = [step for step in timeline.reads_after(reader, [change]) if not _writes_it(pair.writes, step)]
         compared = any(timeline.mentions(step, _name(new)) and timeline.mentions(step, _name(old)) for step in readings)
         kept = bool(words_of(_name(new)) & KEPT_WORDS) and reader is new
         unread = is_plain and reader is new and not timeline.reads(new)
         same = layout_key(new.seen) == layout_key(old.seen)
         if same and (
-            ((is_plain or is_whole and old.is_variable) and (readings or unread)) or (kept and readings) or compared
+            ((is_plain or (is_whole and old.is_variable)) and (readings or unread)) or (kept and readings) or compared
         ):
             return _verdict(pair, capture, change, "is another name of")
     return None
@@ -218,27 +128,20 @@ def _writes_it(changes: list[Change], step: object) -> bool:
     return any(change.step is step for change in changes)
 
 
-def _speaks_of(change: Change, holder: Holder) -> bool:
-    """Tell whether the text of a write begins at the holder's own variable."""
-    if change.target is None or not isinstance(change.step.scope.node, ast.Module):
-        return change.names(holder)
-    return reaches(change.target, holder.place)
-
-
 def _name(holder: Holder) -> str:
     return str(holder.place.key) if holder.place.role in ("name", "attribute") else holder.place.root
 
 
-def _verdict(pair: _Pair, capture: Capture, change: Change, relation: str) -> Sharing:
+def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sharing:
     timeline, new, old = pair.timeline, pair.new, pair.old
     step, value = timeline.maker(capture)
     word = kind_word(new.seen)
-    facts = {
-        "was taken before and after": f"taken before {at_line(change.line)} writes it, and `{old.text}` after; both are one "
-        f"{word}{now_starts(new.seen, new.text)}; take a copy",
-        "got one value with": f"`{old.text}` is the same {word}, and {at_line(change.line)} writes both; make two",
-        "is another name of": f"another name for `{old.text}`, so {at_line(change.line)} writes both"
-        f"{now_starts(new.seen, new.text)}; keep a copy",
+    line, now = at_line(change.line), now_starts(new.seen, new.text)
+    said = {
+        "was taken before and after": f"taken before {line} writes it, and `{old.text}` after; both are one {word}"
+        f"{now}; take a copy",
+        "got one value with": f"`{old.text}` is the same {word}, and {line} writes both; make two",
+        "is another name of": f"another name for `{old.text}`, so {line} writes both{now}; keep a copy",
     }
     fix = None
     if relation != "got one value with":
@@ -247,7 +150,7 @@ def _verdict(pair: _Pair, capture: Capture, change: Change, relation: str) -> Sh
             fix = deep_copied(timeline, step, value)
     return Sharing(
         subject=new.text,
-        message=f"`{new.text}`: {facts[relation]}",
+        message=f"`{new.text}`: {said[relation]}",
         line=timeline.line_of(step),
         others=(old.text,),
         fix=fix,

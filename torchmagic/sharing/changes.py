@@ -51,21 +51,21 @@ class Change:
 
 def changes_of(facts: Facts, program: Program) -> list[Change]:
     """Return the changes that the program makes, in the order of the text."""
-    found = [*_writes(facts, program), *_trainings(facts, program), *_backwards(facts, program)]
+    found = [*_writes(program), *_trainings(facts, program), *_backwards(facts, program)]
     return sorted((change for change in found if change.contexts), key=lambda change: change.step.order)
 
 
-def _writes(facts: Facts, program: Program) -> Iterator[Change]:
+def _writes(program: Program) -> Iterator[Change]:
     for write in program.writes:
         if write.kind in ("inplace", "augment") or (write.kind == "store" and write.how == "[]="):
             fills = write.how in _FILLS or (write.kind == "inplace" and write.node is not None and _is_init(write))
-            yield _change(facts, program, write.target, write.step, write.node, fills)
+            yield _change(program, write.target, write.step, write.node, fills=fills)
     for step in program.steps:
         for target, node in _hidden_targets(step):
-            yield _change(facts, program, target, step, node, fills=False)
+            yield _change(program, target, step, node, fills=False)
 
 
-def _change(facts: Facts, program: Program, target: Ref, step: Step, node: ast.AST, fills: bool) -> Change:
+def _change(program: Program, target: Ref, step: Step, node: ast.AST, *, fills: bool) -> Change:
     paths = tuple(memory_paths(program, target, step))
     return Change("write", step, _line(program, step, node), tuple(program.contexts(step)), paths, target, fills=fills)
 
@@ -149,9 +149,11 @@ def _optimized(program: Program, ref: Ref, step: Step) -> Iterator[Ref]:
     if bound is None or not isinstance(call, ast.Call) or not call.args:
         return
     first = call.args[0]
-    if isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr == "parameters":
-        if (module := memory_ref(first.func.value)) is not None:
-            yield from memory_paths(program, module + ((ALL, "parameters"),), bound.step)
+    method = first.func if isinstance(first, ast.Call) else None
+    module = memory_ref(method.value) if isinstance(method, ast.Attribute) and method.attr == "parameters" else None
+    if module is not None:
+        every = Ref(module.root, (*module.steps, (ALL, "parameters")))
+        yield from memory_paths(program, every, bound.step)
     for element in first.elts if isinstance(first, (ast.List, ast.Tuple)) else ():
         if (tensor := memory_ref(element)) is not None:
             yield from memory_paths(program, tensor, bound.step)

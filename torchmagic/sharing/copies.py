@@ -56,7 +56,7 @@ def _conversion(value: ast.expr) -> ast.expr | None:
 
 
 def _shared_parts(timeline: Timeline, step: Step, value: ast.expr, holders: list[Holder]) -> Iterator[ast.expr]:
-    """Yield the parts of a value that name the shared memory: the value itself, or elements of a tuple, dict or call."""
+    """Yield the parts of a value that name the shared memory: itself, or elements of a tuple, dict or call."""
     if isinstance(value, (ast.Tuple, ast.List)):
         for element in value.elts:
             yield from _shared_parts(timeline, step, element, holders)
@@ -160,7 +160,7 @@ def is_fromkeys(node: ast.AST) -> bool:
 
 
 def repeats_one_value(value: ast.expr | None) -> bool:
-    """Tell whether an expression puts one value into several entries: `[x] * n`, `fromkeys`, `[x, x]`, `[x for _ in ...]`."""
+    """Tell whether an expression puts one value into several entries: `[x] * n`, `[x, x]`, `[x for _ in range(n)]`."""
     if value is None:
         return False
     for node in ast.walk(value):

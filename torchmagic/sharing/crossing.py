@@ -22,7 +22,7 @@ def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Chan
     tensors = [holder for holder in users if holder.seen.kind == "tensor"]
     for array in arrays:
         for tensor in tensors:
-            if array.is_machinery and tensor.is_machinery or not shares_bytes(array.seen, tensor.seen):
+            if (array.is_machinery and tensor.is_machinery) or not shares_bytes(array.seen, tensor.seen):
                 continue
             newer, older = (tensor, array) if not timeline.is_newer(array, tensor) else (array, tensor)
             change = _written_since(timeline, newer, older, changes)
@@ -71,12 +71,14 @@ def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change, g
         step, value = timeline.maker(capture)
         line = timeline.line_of(step)
         fix = copied_value(timeline, step, value, newer.seen, group)
+    new, old = kind_word(newer.seen), kind_word(older.seen)
     return Sharing(
         subject=newer.text,
-        message=f"`{newer.text}`: the {kind_word(newer.seen)} and the {kind_word(older.seen)} `{older.text}` are the same "
-        f"memory; {at_line(change.line)} writes it{now_starts(newer.seen, newer.text)}; make one a copy",
+        message=f"`{newer.text}`: the {new} and the {old} `{older.text}` are the same memory; "
+        f"{at_line(change.line)} writes it{now_starts(newer.seen, newer.text)}; make one a copy",
         line=line,
         others=(older.text,),
         fix=fix,
         evidence={"written_on_line": change.line, "first_values": first_values(newer.seen)},
+        topic=(newer.container or newer.place).text,
     )

@@ -77,8 +77,8 @@ def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *
     )
     return Sharing(
         subject=subject,
-        message=f"`{subject}`: its {size} entries along dimension {dimension} are one, repeated by `expand`; {outcome}; "
-        "add `.clone()`",
+        message=f"`{subject}`: its {size} entries along dimension {dimension} are one, repeated by `expand`; "
+        f"{outcome}; add `.clone()`",
         line=line,
         others=tuple(_bases(facts, known)),
         level="error" if certain else "warning",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchmagic.namespace import Place, Seen
-from torchmagic.sharing.aliases import KEPT_WORDS, words_of
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import deep_copied, repeated, repeats_one_value
 from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
 from torchmagic.source.order import shared_loops
@@ -111,7 +111,8 @@ def _repeated(timeline: Timeline, holders: list[Holder]) -> Sharing | None:
         if capture is None or not repeats_one_value(capture.write.value) or _is_meant(capture):
             continue
         parent = places[0].place.parent
-        assert parent is not None
+        if parent is None:
+            continue
         count = len(places) + places[0].seen.more_places
         return Sharing(
             subject=parent.text,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from torchmagic.namespace import Seen
+from torchmagic.namespace import Place, Seen
 from torchmagic.namespace.overlap import layout_key
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, repeated, repeats_one_value
@@ -15,19 +16,27 @@ from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word
 from torchmagic.source.order import may_follow, shared_loops
 
 
+class _Series(NamedTuple):
+    """Entries of one container that are the same elements, and the statement that put them there."""
+
+    container: Place
+    entries: list[Holder]
+    capture: Capture
+
+
 def judge_series(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield one verdict for each container that holds the same elements several times while they are written."""
     for entries in _buckets(holders):
-        capture = timeline.capture_of(entries[0])
-        if capture is None or entries[0].container is None:
+        capture, container = timeline.capture_of(entries[0]), entries[0].container
+        if capture is None or container is None:
             continue
         value = capture.write.value
         if repeats_one_value(value):
             change = _written_through(timeline, entries, capture, changes)
             if change is not None:
-                yield _repeated(timeline, entries, capture, change)
+                yield _repeated(timeline, _Series(container, entries, capture), change)
         elif (change := _written_between(timeline, entries, changes)) is not None:
-            yield _collected(timeline, entries, capture, change, holders)
+            yield _collected(timeline, _Series(container, entries, capture), change, holders)
 
 
 def _buckets(holders: list[Holder]) -> Iterator[list[Holder]]:
@@ -67,9 +76,9 @@ def _written_between(timeline: Timeline, entries: list[Holder], changes: list[Ch
     captures = {id(c.write): c for entry in entries[:8] if (c := timeline.capture_of(entry)) is not None}
     for change in changes:
         for first in captures.values():
-            if first.kept and any(shared_loops(a, b) for a in change.contexts for b in first.contexts):
-                if timeline.follows(change, first):
-                    return change
+            together = any(shared_loops(a, b) for a in change.contexts for b in first.contexts)
+            if first.kept and together and timeline.follows(change, first):
+                return change
             for second in captures.values():
                 if second.write is not first.write and _between(change, first, second):
                     return change
@@ -89,14 +98,14 @@ def _between(change: Change, first: Capture, second: Capture) -> bool:
     )
 
 
-def _repeated(timeline: Timeline, entries: list[Holder], capture: Capture, change: Change) -> Sharing:
-    container, count, word = entries[0].container, count_of(entries), kind_word(entries[0].seen)
-    assert container is not None
+def _repeated(timeline: Timeline, series: _Series, change: Change) -> Sharing:
+    container, entries, capture = series
+    count, word = count_of(entries), kind_word(entries[0].seen)
     line = timeline.line_of(capture.step)
     return Sharing(
         subject=container.text,
-        message=f"`{container.text}`: its {count} entries are one {word}, so {at_line(change.line)} writes all of them; "
-        f"make a {word} for each",
+        message=f"`{container.text}`: its {count} entries are one {word}, so {at_line(change.line)} writes all of "
+        f"them; make a {word} for each",
         line=line,
         others=tuple(entry.text for entry in entries[:4]),
         fix=repeated(capture.step, capture.write.value),
@@ -104,11 +113,9 @@ def _repeated(timeline: Timeline, entries: list[Holder], capture: Capture, chang
     )
 
 
-def _collected(
-    timeline: Timeline, entries: list[Holder], capture: Capture, change: Change, holders: list[Holder]
-) -> Sharing:
-    container, count, word = entries[0].container, count_of(entries), kind_word(entries[0].seen)
-    assert container is not None
+def _collected(timeline: Timeline, series: _Series, change: Change, holders: list[Holder]) -> Sharing:
+    container, entries, capture = series
+    count, word = count_of(entries), kind_word(entries[0].seen)
     step, value = timeline.maker(capture) if capture.write.kind == "bind" else (capture.step, capture.write.value)
     fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, entries[0].seen, holders)
     values = first_values(entries[0].seen)
@@ -117,8 +124,8 @@ def _collected(
     owner = next((h.text for h in holders if h.container is not container), None)
     return Sharing(
         subject=container.text,
-        message=f"`{container.text}`: {count} entries are the same memory, which {at_line(change.line)} changes in place"
-        f"{shown}; store a copy",
+        message=f"`{container.text}`: {count} entries are the same memory, which {at_line(change.line)} changes in "
+        f"place{shown}; store a copy",
         line=timeline.line_of(step),
         others=(*others, owner) if owner is not None else others,
         fix=fix,

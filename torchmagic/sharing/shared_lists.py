@@ -38,8 +38,8 @@ def judge_list(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
             line = timeline.line_of(write.step)
             yield Sharing(
                 subject=parent.text,
-                message=f"`{parent.text}`: its {count} entries are one {word}, so what {at_line(line)} stores in one is in all; "
-                f"make a {word} for each",
+                message=f"`{parent.text}`: its {count} entries are one {word}, so what {at_line(line)} stores in one "
+                f"is in all; make a {word} for each",
                 line=timeline.line_of(capture.step),
                 others=tuple(place.text for place in seen.places[:4]),
                 fix=repeated(capture.step, capture.write.value),

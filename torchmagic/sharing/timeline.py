@@ -51,7 +51,7 @@ class Timeline:
 
     @cached_property
     def loop_variables(self) -> set[str]:
-        """The variables that a loop of the cell bound last: they go through the data and hold nothing for themselves."""
+        """The variables that a loop of the cell bound last: they go through data and hold nothing for themselves."""
         last = {
             write.target.root: write.how for write, _ in self._stores if write.kind == "bind" and not write.target.steps
         }

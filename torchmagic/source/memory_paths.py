@@ -177,14 +177,18 @@ def _element_of_method(function: ast.Attribute, position: int | None) -> Ref | N
     holder = memory_ref(function.value)
     name = function.attr
     if holder is not None and name in _COLLECTIONS and (position or 0) == _COLLECTIONS[name]:
-        return holder + ((ALL, "parameters"),)
+        return _every_parameter(holder)
     if (name, position) in (("items", 1), ("values", None)):
         if isinstance(function.value, ast.Call) and isinstance(function.value.func, ast.Attribute):
             inner = function.value.func
             module = memory_ref(inner.value) if inner.attr == "state_dict" else None
-            return None if module is None else module + ((ALL, "parameters"),)
-        return None if holder is None else holder + (("item", ANY),)
+            return None if module is None else _every_parameter(module)
+        return None if holder is None else holder.item(ANY)
     return None
+
+
+def _every_parameter(module: Ref) -> Ref:
+    return Ref(module.root, (*module.steps, (ALL, "parameters")))
 
 
 def _comprehension_source(name: str, step: Step) -> Ref | None:
