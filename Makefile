@@ -11,6 +11,9 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .PHONY: help demo test browser lint types bench clean
 
+# The tensors are small here: on a busy machine, more threads only wait for one another.
+demo test browser: export OMP_NUM_THREADS = 1
+
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
 
