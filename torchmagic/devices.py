@@ -19,6 +19,9 @@ _MISMATCH = re.compile(
     r"|[Ee]xpected .* on device|[Ee]xpected object of device type"
     r"|parameters and buffers on device"  # DataParallel
     r"|cross-device copies are not allowed"
+    r"|expected (it|them) to be on GPU|[Ee]xpected object of backend"  # torch before 1.9
+    r"|Placeholder storage has not been allocated on MPS device|Passed CPU tensor to MPS op"
+    r"|is not an XLA tensor"
 )
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 

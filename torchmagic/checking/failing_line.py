@@ -94,7 +94,7 @@ def operands(facts: Facts, step: Step, frame: FailedFrame | None = None) -> Iter
 def _operands_in(facts: Facts, node: ast.AST, frame: FailedFrame | None, *, index: bool) -> Iterator[Operand]:
     ref = ref_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
     if ref is not None and isinstance(node, ast.expr):
-        value = _value(facts, ref, frame)
+        ref, value = _whole_tensor(facts, ref, frame)
         kind = kind_of_value(value)
         if kind in ("tensor", "module"):
             yield Operand(node, ref, value, kind, index=index)
@@ -133,6 +133,18 @@ def _asks_identity(node: ast.AST) -> bool:
     return isinstance(node, ast.Lambda) or (
         isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
     )
+
+
+def _whole_tensor(facts: Facts, ref: Ref, frame: FailedFrame | None) -> tuple[Ref, Any]:
+    """Follow a path, and of a part or another view of a tensor, `x[0].T`, return the tensor itself."""
+    value = _value(facts, ref, frame)
+    while ref.steps and kind_of_value(value) == "tensor":
+        shorter = Ref(ref.root, ref.steps[:-1])
+        holder = _value(facts, shorter, frame)
+        if kind_of_value(holder) != "tensor" or ref.steps[-1] == ("attr", "grad"):
+            break
+        ref, value = shorter, holder
+    return ref, value
 
 
 def _value(facts: Facts, ref: Ref, frame: FailedFrame | None) -> Any:

@@ -11,6 +11,7 @@ from torchmagic.findings import Finding
 from torchmagic.placement.at_failure import at_failure, failing_operands
 from torchmagic.placement.attributes import left_in_module
 from torchmagic.placement.loss_modules import left_in_loss
+from torchmagic.placement.made_in_place import made_in_place
 from torchmagic.placement.misplaced import Misplaced
 from torchmagic.placement.optimizers import left_in_optimizer
 from torchmagic.placement.together import left_in_batch, used_together
@@ -66,6 +67,7 @@ class OffDevice(Rule):
         for seen in facts.found.of_kind("optimizer"):
             yield left_in_optimizer, seen
         yield lambda known, _: at_failure(known), None
+        yield lambda known, _: made_in_place(known), None
         for seen in facts.found.of_kind("module"):
             yield left_in_loss, seen
         if not failing_operands(facts):

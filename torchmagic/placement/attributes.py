@@ -113,9 +113,12 @@ def _misplaced(facts: Facts, seen: Seen, attribute: tuple[str, Any], strays: lis
             f"{type(value).__name__} hides layers from `.to()`; use `{_registered_container(value)}`"
         )
     else:
+        advice = "register it as a buffer" if kind_of_value(value) == "tensor" else "register each tensor as a buffer"
+        if strays[0].requires_grad and strays[0].is_leaf:
+            advice = "make it an `nn.Parameter`"
         fact = (
             f"a plain attribute, on {device}, while the parameters of `{seen.subject}` are on {home}: `.to()` does not "
-            "reach it; register it as a buffer"
+            f"reach it; {advice}"
         )
     return Misplaced(
         subject=path,

@@ -10,7 +10,7 @@ from torchmagic.checking import Facts
 from torchmagic.checking.expressions import live_value
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
-from torchmagic.placement.misplaced import Misplaced, device_text, grouped
+from torchmagic.placement.misplaced import Misplaced, device_text, grouped, is_moved_in_text
 from torchmagic.source.edits import replace_all
 from torchmagic.source.transfers import transfers
 
@@ -25,7 +25,7 @@ def left_in_loss(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
     for other in facts.found.of_kind("module"):
         if other.places[0].role != "submodule" and not issubclass(type(other.obj), loss):
             homes |= devices.devices_of_module(other.obj)
-    if len(homes) != 1 or home in homes or _is_fed_from_host(facts, seen):
+    if len(homes) != 1 or home in homes or _is_fed_from_host(facts, seen) or is_moved_in_text(facts, seen.obj):
         return
     wanted = homes.pop()
     weight = next(iter(devices.own_tensors(seen.obj)))

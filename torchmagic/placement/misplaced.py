@@ -8,9 +8,11 @@ from typing import Any
 
 from torchmagic import devices
 from torchmagic.checking import Facts
+from torchmagic.checking.expressions import live_value
 from torchmagic.findings import Fix, Level
 from torchmagic.source import SourceText
 from torchmagic.source.edits import spelled
+from torchmagic.source.transfers import is_transfer
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,15 @@ def device_text(facts: Facts, device: str) -> str:
         if held and not name.startswith("_") and str(value) in spellings:
             return name
     return devices.spelled(device)
+
+
+def is_moved_in_text(facts: Facts, thing: Any) -> bool:
+    """Tell whether the program moves an object somewhere, by whichever name."""
+    for call, step in facts.program.calls if facts.program is not None else ():
+        receiver = call.func.value if is_transfer(call) and isinstance(call.func, ast.Attribute) else None
+        if receiver is not None and live_value(facts, receiver, step) is thing:
+            return True
+    return False
 
 
 def grouped(source: SourceText, node: ast.expr) -> str:

@@ -62,7 +62,7 @@ def _holds_stale(facts: Facts, seen: Seen, stale: list[Any]) -> Iterator[Misplac
         yield Misplaced(
             subject=seen.subject,
             fact=f"its {len(stale)} parameters are on {device} and belong to no module any more: `{module.subject}` "
-            f"got new ones when it moved to {home}, and `step()` does not train them; build the optimizer after the move",
+            f"got new ones when it moved to {home}, and `step()` does not train them; build it after the move",
             objects=(seen.obj, *stale),
             device=device,
             wanted=home,

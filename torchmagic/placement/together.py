@@ -13,7 +13,7 @@ from torchmagic.checking.expressions import live_value
 from torchmagic.findings import Fix
 from torchmagic.kinds import is_from_torch, kind_of_value
 from torchmagic.namespace import Seen
-from torchmagic.placement.misplaced import Misplaced, device_text, grouped
+from torchmagic.placement.misplaced import Misplaced, device_text, grouped, is_moved_in_text
 from torchmagic.source import Ref, Step, ref_of
 from torchmagic.source.edits import first_words, replace_all
 from torchmagic.source.transfers import is_transfer, transfers
@@ -162,7 +162,7 @@ def left_in_batch(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
         return  # lengths, indices and labels for the host
     writes = [w for w in facts.writes_to(seen) if w.value is not None and any(True for _ in transfers(w.value))]
     found = facts.found.find(value)
-    if not writes or found is None:
+    if not writes or found is None or is_moved_in_text(facts, value):
         return
     wanted = accelerators.pop()
     path = next((p.text for p in found.places if p.owner is seen.obj), found.subject)
