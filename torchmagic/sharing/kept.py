@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from torchmagic.namespace.overlap import shares_bytes
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
-from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.holders import Capture, Holder, covers
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
-from torchmagic.source import Step
+from torchmagic.source import Step, Write
+from torchmagic.source.memory_paths import memory_paths, memory_ref
 
 
 def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
@@ -33,6 +35,10 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     capture = timeline.capture_of(holder)
     if any(change.names(holder) for change in changes):
         return None  # the holder is there to write the model through
+    if capture is not None and _copies(capture.write.value):
+        capture = _loading(timeline, holder)
+        if capture is None:
+            return None
     later = [change for change in changes if timeline.follows(change, capture)]
     if not later:
         return None
@@ -45,6 +51,25 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     elif not stale and (capture is None or timeline.reads(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
     return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _copies(value: ast.expr | None) -> bool:
+    """Tell whether a value is a copy, so that it came to be shared elsewhere."""
+    calls = [node.func for node in ast.walk(value) if isinstance(node, ast.Call)] if value is not None else []
+    return any(
+        (f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) in ("deepcopy", "clone") for f in calls
+    )
+
+
+def _loading(timeline: Timeline, holder: Holder) -> Capture | None:
+    """Return the `load_state_dict` that made an optimizer take over the holder's tensors, which it does not copy."""
+    for call, step in timeline.program.calls_of("load_state_dict"):
+        ref = memory_ref(call.args[0]) if call.args else None
+        paths = memory_paths(timeline.program, ref, step) if ref is not None else []
+        if ref is not None and any(covers(path, holder.place) is not None for path in paths):
+            write = Write("inplace", ref, call.args[0], step, call, "load_state_dict")
+            return Capture(write, tuple(timeline.program.contexts(step)), kept=False)
+    return None
 
 
 def _is_fresh(step: Step, capture: Capture | None) -> bool:
@@ -63,9 +88,10 @@ def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture
     if capture is not None:
         step, value = timeline.maker(capture)
         line = timeline.line_of(step)
-        fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, holder.seen, [holder, owner])
+        fix = cloned_state(timeline, step, value)
         if fix is None and owner.place.role == "state":
             fix = deep_copied(timeline, step, value)
+        fix = fix or copied_value(timeline, step, value, holder.seen, [holder, owner])
     return Sharing(
         subject=place.text,
         message=f"`{place.text}`: {entries} {what}, which {at_line(change.line)} goes on changing; keep a copy",
