@@ -81,9 +81,10 @@ def _spellings(facts: Facts, receiver: ast.expr, step: Step) -> list[Ref]:
 def _subject(facts: Facts, receiver: ast.expr, step: Step) -> str:
     spellings = _spellings(facts, receiver, step)
     ref = spellings[0] if spellings else ref_of(receiver)
-    if ref is None or any(key is ANY for _, key in ref.steps):
+    if ref is None:
         return ast.unparse(receiver)
-    return str(ref)
+    computed = next((i for i, (_, key) in enumerate(ref.steps) if key is ANY), None)
+    return str(Ref(ref.root, ref.steps[:computed]))  # of `batch[key]`, the subject is `batch`
 
 
 def _value(facts: Facts, receiver: ast.expr, step: Step) -> Any:

@@ -108,7 +108,7 @@ def _item(value: Any, key: Any) -> Any:
 def _kind_of_name(facts: Facts, name: str, step: Step, depth: int) -> TorchKind | None:
     """Judge a name without a live value by everything the text binds it to; all must agree."""
     if (bound := _comprehension_of(name, step)) is not None:
-        return _kind_of_element(facts, bound[1], bound[0], step, depth)
+        return _kind_of_element(facts, bound[1], bound[0], step, depth, name=name)
     if facts.program is None:
         return None
     owner = step.scope.owner_of(name)
@@ -118,7 +118,7 @@ def _kind_of_name(facts: Facts, name: str, step: Step, depth: int) -> TorchKind 
     for write in facts.program.writes:
         if write.kind == "bind" and write.target == Ref(name) and write.step.scope is owner and write.value is not None:
             if write.how == "for":
-                kinds.add(_kind_of_element(facts, write.value, write.node, write.step, depth))
+                kinds.add(_kind_of_element(facts, write.value, write.node, write.step, depth, name=name))
             else:
                 kinds.add(kind_of(facts, write.value, write.step, depth) if write.position is None else None)
     known = kinds - {None}
@@ -158,21 +158,58 @@ def _comprehension_of(name: str, step: Step) -> tuple[ast.expr, ast.expr] | None
     return None
 
 
-def _kind_of_element(facts: Facts, values: ast.expr, target: ast.AST, step: Step, depth: int) -> TorchKind | None:
-    """Judge the elements of what is looped over, where the target takes them whole."""
-    if isinstance(target, (ast.For, ast.AsyncFor)):
-        target = target.target
-    if not isinstance(target, ast.Name):
-        return None
-    if isinstance(values, (ast.List, ast.Tuple)):
-        kinds = {kind_of(facts, element, step, depth) for element in values.elts}
-        return kinds.pop() if len(kinds) == 1 else None
-    if isinstance(values, ast.Call) and isinstance(values.func, ast.Attribute) and values.func.attr == "parameters":
-        return "tensor" if kind_of(facts, values.func.value, step, depth) == "module" else None
-    if kind_of(facts, values, step, depth) == "tensor":
-        return "tensor"
-    live = live_value(facts, values, step)
-    return kind_of_value(element_of(live)) if live is not MISSING else None
+def _kind_of_element(
+    facts: Facts, values: ast.expr, binder: ast.AST, step: Step, depth: int, *, name: str
+) -> TorchKind | None:
+    """Judge what a loop binds a name to: the elements of what is looped over, or a part of each."""
+    target = binder.target if isinstance(binder, (ast.For, ast.AsyncFor)) else binder
+    while isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.args:
+        if values.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[1]
+        elif values.func.id not in ("tqdm", "reversed", "list", "sorted", "iter"):
+            break
+        values = values.args[0]
+    if isinstance(target, ast.Name) and target.id == name:
+        if isinstance(values, (ast.List, ast.Tuple)):
+            kinds = {kind_of(facts, element, step, depth) for element in values.elts}
+            return kinds.pop() if len(kinds) == 1 else None
+        if isinstance(values, ast.Call) and isinstance(values.func, ast.Attribute) and values.func.attr == "parameters":
+            return "tensor" if kind_of(facts, values.func.value, step, depth) == "module" else None
+        if kind_of(facts, values, step, depth) == "tensor":
+            return "tensor"
+    kinds = {_kind_of_part(live, target, name) for live in _live_values(facts, values, step)}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _live_values(facts: Facts, node: ast.expr, step: Step) -> Iterator[Any]:
+    """Yield the live objects an expression may name; a parameter stands for what its callers hand over."""
+    value = live_value(facts, node, step)
+    ref = ref_of(node)
+    if value is not MISSING:
+        yield value
+    elif ref is not None and facts.program is not None:
+        found = (facts.value(spelling) for spelling in facts.program.spellings(ref, step.scope))
+        yield from (value for value in found if value is not MISSING)
+
+
+def _kind_of_part(values: Any, target: ast.AST, name: str) -> TorchKind | None:
+    """Judge a name in a loop's target by an element of what is looped over; a DataLoader's batches are of tensors."""
+    torch = sys.modules["torch"]
+    if issubclass(type(values), torch.utils.data.DataLoader):
+        return "tensor" if isinstance(target, (ast.Tuple, ast.List)) else None
+    element = element_of(values)
+    while isinstance(target, (ast.Tuple, ast.List)):
+        if type(element) not in (tuple, list) or len(element) != len(target.elts):
+            return None
+        chosen = [
+            i
+            for i, part in enumerate(target.elts)
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(part))
+        ]
+        if len(chosen) != 1:
+            return None
+        target, element = target.elts[chosen[0]], element[chosen[0]]
+    return kind_of_value(element) if element is not MISSING else None
 
 
 def _kind_of_call(facts: Facts, call: ast.Call, step: Step, depth: int) -> TorchKind | None:

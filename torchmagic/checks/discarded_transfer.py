@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.discarded import Discarded, discarded
 from torchmagic.findings import Finding, Fix, Level
 from torchmagic.namespace.resolve import MISSING
-from torchmagic.source.edits import first_words, spelled
+from torchmagic.source.edits import first_words, replace_all, spelled
 from torchmagic.source.scopes import is_displayed
 
 _TO_A_DEVICE = frozenset({"to", "cuda", "xpu"})
@@ -45,22 +46,37 @@ class DiscardedTransfer(Rule):
             return
         path, call = spelled(source, subject.receiver), first_words(source, subject.call)
         known = subject.value is not MISSING
-        state = f"; `{path}` is {_state(subject.value)}" if known else f"; `{path}` stays as it is"
-        one_line = subject.step.node.lineno == subject.step.node.end_lineno
+        state = f", {_state(subject.value)}" if known else ""
+        fact = f"`{call}` returns a result, which this line drops, and leaves `{path}` as it is{state}"
         yield Finding(
             rule=self.name(),
             level=_level(subject),
             subject=subject.subject,
             line=subject.step.line,
-            message=f"`{subject.subject}`: `{call}` returns its result, and this line drops it{state}",
+            message=f"`{subject.subject}`: {fact}",
             evidence={"device": str(subject.value.device), "dtype": str(subject.value.dtype)} if known else {},
-            fix=Fix(f"{path} = {source.line(subject.step.line).strip()}") if one_line else None,
+            fix=_fix(facts, subject),
         )
 
 
 def _level(subject: Discarded) -> Level:
     """Say less about the last line of a cell, which may be there to be looked at; nobody looks at a moved copy."""
     return "note" if is_displayed(subject.step) and subject.method not in _TO_A_DEVICE else "warning"
+
+
+def _fix(facts: Facts, subject: Discarded) -> Fix | None:
+    """Bind the result, and that of every other such statement on the line."""
+    source, line = subject.step.scope.unit.source, subject.step.line
+    texts: dict[ast.expr, str] = {
+        other.call: f"{spelled(source, other.receiver)} = {spelled(source, other.call)}"
+        for other in discarded(facts)
+        if other.step.line == line
+    }
+    text = replace_all(source, line, texts)
+    if text is None:
+        return None
+    is_leaf = subject.value is not MISSING and subject.value.is_leaf and subject.value.requires_grad
+    return Fix(text, "An optimizer built from the old tensor does not train the new one." if is_leaf else "")
 
 
 def _state(tensor: object) -> str:
