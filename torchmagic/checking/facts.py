@@ -65,7 +65,7 @@ class Facts:
         """The cell's statements and those of the functions it uses; None without a cell that parses."""
         if self.source is None or self.source.tree is None:
             return None
-        return Program(self.source, earlier_texts(self.found, self.source), self._runs)
+        return Program(self.source, earlier_texts(self.found, self.source), self.runs)
 
     def value(self, ref: Ref, scope: Scope | None = None) -> Any:
         """Return the live object a path leads to at the end of the cell, or MISSING.
@@ -92,7 +92,7 @@ class Facts:
                 instances.setdefault(kind.__name__, seen.obj)
         return instances
 
-    def _runs(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
+    def runs(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
         """Tell whether calling (or indexing) the live object at a path runs the function of a scope."""
         obj = self.value(ref, at)
         if obj is MISSING:

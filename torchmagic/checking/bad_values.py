@@ -1,0 +1,123 @@
+"""Every NaN and infinity among the live objects, under the variable it belongs to."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torchmagic.checking.facts import Facts
+from torchmagic.namespace import Place, Seen
+from torchmagic.values import Counts, count_array, count_number, count_tensor
+
+Role = Literal["parameter", "buffer", "state", "gradient", "tensor", "array", "number"]
+
+_LARGE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class BadValue:
+    """A tensor, array or number with values that are not finite."""
+
+    subject: str
+    role: Role
+    counts: Counts
+    place: Place
+    obj: Any
+
+    @property
+    def has_history(self) -> bool:
+        """Tell whether it is a tensor that was computed with gradients."""
+        return self.role == "tensor" and self.obj.grad_fn is not None
+
+    @property
+    def only_negative(self) -> bool:
+        """Tell whether all that is wrong with it is -Inf, as in a mask or a logarithm of nothing."""
+        return not self.counts.nan and not self.counts.positive
+
+    @property
+    def one_sign(self) -> bool:
+        """Tell whether its bad values are infinities of one sign."""
+        return not self.counts.nan and not (self.counts.positive and self.counts.negative)
+
+
+@dataclass
+class BadValues:
+    """The bad values by the key of their variable, and the keys of everything that holds one of them."""
+
+    by_key: dict[str, list[BadValue]] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+
+
+def bad_values(facts: Facts) -> BadValues:
+    """Read every tensor, array and number that the variables reach."""
+    found = BadValues()
+    for seen in facts.found.of_kind("tensor", "array", "column"):
+        counts = _counts(facts, seen)
+        if counts is not None:
+            value = BadValue(seen.subject, _role(seen), counts, seen.places[0], seen.obj)
+            found.by_key.setdefault(key_of(seen.places[0]), []).append(value)
+            found.keys |= {key_of(place) for place in seen.places}
+    for number, place in facts.found.numbers:
+        value = BadValue(place.text, "number", count_number(number), place, number)
+        found.by_key.setdefault(key_of(place), []).append(value)
+        found.keys.add(key_of(place))
+    return found
+
+
+def _counts(facts: Facts, seen: Seen) -> Counts | None:
+    if seen.kind != "tensor":
+        return count_array(seen.obj)
+    memory = facts.memory
+    large = memory is not None and seen.span is not None and seen.span.end - seen.span.start >= _LARGE_BYTES
+    if memory is None or not large:
+        return count_tensor(seen.obj)
+    if memory.is_known_finite(seen.obj) and not _may_have_changed(facts, seen):
+        return None
+    counts = count_tensor(seen.obj)
+    if counts is None:
+        memory.note_finite(seen.obj)
+    return counts
+
+
+def _may_have_changed(facts: Facts, seen: Seen) -> bool:
+    """Tell whether a tensor may have been written without its version counter moving: by name, or through numpy."""
+    if any(not facts.is_earlier(place.root) for place in seen.places):
+        return True
+    span = seen.span
+    return span is not None and any(
+        other.span is not None and other.span.overlaps(span) for other in facts.found.of_kind("array")
+    )
+
+
+def _role(seen: Seen) -> Role:
+    if seen.kind != "tensor":
+        return "array"
+    roles = {place.role for place in seen.places}
+    for role, name in _ROLES:
+        if role in roles:
+            return name
+    return "parameter" if issubclass(type(seen.obj), sys.modules["torch"].nn.Parameter) else "tensor"
+
+
+_ROLES: tuple[tuple[str, Role], ...] = (
+    ("grad", "gradient"),
+    ("parameter", "parameter"),
+    ("buffer", "buffer"),
+    ("group", "parameter"),
+    ("state", "state"),
+)
+
+
+def key_of(place: Place) -> str:
+    """Return the name under which the flow of the text keeps the place's variable."""
+    chain = place.chain
+    key = chain[0].step
+    if len(chain) > 1 and chain[1].role == "attribute" and not is_module(chain[1].owner):
+        key += chain[1].step
+    return key + ".grad" if place.role == "grad" else key
+
+
+def is_module(obj: Any) -> bool:
+    """Tell whether an object is a module, by its type."""
+    return issubclass(type(obj), sys.modules["torch"].nn.Module)

@@ -1,0 +1,119 @@
+"""Which operation of the text made finite numbers non-finite, confirmed by its live argument where that is possible."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchmagic.checking.harm import Harm
+from torchmagic.checking.poison import Node
+from torchmagic.namespace.resolve import MISSING
+from torchmagic.source import ref_of
+from torchmagic.source.definitions import GRAD, Definition
+from torchmagic.source.hazards import Hazard, hazards
+
+_SELDOM_FORWARD = frozenset({"sqrt", "rsqrt", "pow", "**", "acos", "asin", "arccos", "arcsin"})
+"""Operations whose derivative fails at the edge of their domain, where they themselves do not."""
+
+_MOST_READ = 1 << 22
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An operation, its line, how much it is suspected, and what its live argument holds at the edge of its domain."""
+
+    hazard: Hazard
+    line: int | None
+    weight: int
+    edge: str
+
+
+class Blame:
+    """Finds the most suspicious operation on the way to a node."""
+
+    def __init__(self, harm: Harm) -> None:
+        self._harm, self._poison = harm, harm.poison
+        self._known: dict[Node, Suspect | None] = {}
+
+    def of(self, root: Node) -> Suspect | None:
+        """Return the most suspicious operation on the way to a node."""
+        if root not in self._known:
+            self._known[root] = max(self._suspects(root), key=lambda suspect: suspect.weight, default=None)
+        return self._known[root]
+
+    def _suspects(self, root: Node) -> Iterator[Suspect]:
+        backward = root.key.endswith(GRAD) or root.has("parameter")
+        for definition in self._backward_path(root) if backward else self._forward_path(root):
+            for hazard in hazards(definition.value) if definition.value is not None else ():
+                if hazard.weight <= 1 and backward:
+                    continue
+                edge = self._edge(hazard, definition)
+                if edge is not None:
+                    seldom = not backward and hazard.name in _SELDOM_FORWARD
+                    yield Suspect(hazard, definition.line, hazard.weight + (10 if edge else -2 if seldom else 0), edge)
+
+    def _forward_path(self, root: Node) -> Iterator[Definition]:
+        yield from self._poison.path(root)
+        for source in root.sources:
+            if self._harm.is_mask(source):
+                yield from self._poison.path(source)
+
+    def _backward_path(self, root: Node) -> Iterator[Definition]:
+        """Yield the forward definitions between a leaf and the losses whose backward pass filled its gradient."""
+        leaf = root.key.removesuffix(GRAD)
+        known: set[Definition] = set()
+        for start in self._poison.path(root):
+            for definition in start.upstream() if start.how == "backward" else ():
+                if definition in known or definition.value is None or definition.key == leaf:
+                    continue
+                known.add(definition)
+                if any(need.key == leaf for need in definition.upstream()):
+                    yield definition
+
+    def _edge(self, hazard: Hazard, definition: Definition) -> str | None:
+        """Say what the live argument holds at the edge of an operation's domain.
+
+        Empty where that cannot be told; None when it holds nothing there, so that the operation is innocent.
+        """
+        ref = ref_of(hazard.argument)
+        flow = self._poison.flow
+        if ref is None or flow is None or definition.looped or not definition.top:
+            return ""
+        value = self._poison.facts.value(ref)
+        later = any(d.line is not None and d.line >= (definition.line or 0) for d in flow.final(ref.root))
+        if value is MISSING or later:
+            return ""
+        if type(value) in (int, float):
+            return None if value and math.isfinite(value) else ""
+        torch = sys.modules["torch"]
+        if not issubclass(type(value), torch.Tensor) or not value.is_floating_point() or value.numel() > _MOST_READ:
+            return ""
+        return _at_the_edge(hazard.name, value.detach(), str(ref))
+
+
+_Test = Callable[[Any], Any]
+_TESTS: dict[str, tuple[_Test, str]] = {
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "pow", "**"), (lambda v: v <= 0, "0 or less")),
+    **dict.fromkeys(("/", "reciprocal", "div", "divide", "true_divide"), (lambda v: v == 0, "0")),
+    **dict.fromkeys(("acos", "arccos", "asin", "arcsin"), (lambda v: v.abs() >= 1, "1 or more in size")),
+    "half": (lambda v: v.abs() > 65504, "above 65504"),
+}
+
+
+def _at_the_edge(name: str, value: Any, path: str) -> str | None:
+    if name in ("std", "var"):
+        return f"`{path}` has 1 value" if value.numel() == 1 else ""
+    if name not in _TESTS:
+        return ""
+    test, words = _TESTS[name]
+    count, total = int(test(value).sum()), value.numel()
+    if not count:
+        return None
+    return (
+        f"`{path}` is {words}"
+        if total == 1
+        else f"{count} of {total} values of `{path}` {'is' if count == 1 else 'are'} {words}"
+    )

@@ -1,0 +1,127 @@
+"""Why bad values began: they came in with the data, the design let an operation fail, or numbers exploded."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Literal
+
+from torchmagic.checking.blame import Suspect
+from torchmagic.checking.harm import Harm
+from torchmagic.checking.poison import Node
+from torchmagic.source.hazards import nonfinite_literal
+from torchmagic.source.operations import call_name, calls, is_alias
+
+Cause = Literal["data", "design", "explosion"]
+Growth = tuple[float, float]
+"""The first and the greatest finite number recorded before the first bad one."""
+
+_HUGE = 1e12
+_GROWN = 100.0
+
+
+class Causes:
+    """Tells the cause of a root, and the line to show for it."""
+
+    def __init__(self, harm: Harm) -> None:
+        self._harm, self._poison = harm, harm.poison
+
+    def of(self, root: Node, group: set[Node], blamed: Suspect | None, growth: Growth | None) -> Cause | None:
+        """Return the cause of a root; None when the text says nothing about it."""
+        if self._harm.is_data(root):
+            return "data"
+        if is_clipped_norm(root):
+            return "explosion"
+        if not root.definitions or root.is_from_before:
+            return None
+        weight = blamed.weight if blamed is not None else 0
+        if root in self._poison.downstream(root):
+            return self._training_cause(group, weight, growth)
+        if any(definition.feeds_itself for definition in self._poison.path(root)):
+            return "design" if weight >= 3 else "explosion"
+        if root.has("gradient", "parameter", "state", "buffer"):
+            overflow = max(value.counts.largest for value in root.values) > _HUGE or not root.nan
+            return "explosion" if overflow and weight < 3 else "design"
+        plain_call = any(self._harm.calls_module(d) for d in root.definitions) and not weight
+        return "explosion" if plain_call and not self._has_mask(root) and self._is_full_precision(root) else "design"
+
+    def _training_cause(self, group: set[Node], weight: int, growth: Growth | None) -> Cause:
+        if growth is not None:
+            first, last = growth
+            if last > _GROWN * max(first, 1e-12):
+                return "explosion"
+            if weight:
+                return "design"
+        if any(self._brings_nonfinite(node) for node in group):
+            return "data"
+        if max(v.counts.largest for node in group for v in node.values) > _HUGE:
+            return "explosion"
+        return "design" if weight >= 3 else "explosion"
+
+    def _brings_nonfinite(self, node: Node) -> bool:
+        """Tell whether a written NaN is on the way to a node, in data that are no longer there."""
+        return not node.has("number") and any(
+            nonfinite_literal(d.value) is not None and not self._harm.is_stored_by_mask([d])
+            for d in self._poison.path(node)
+        )
+
+    def _has_mask(self, root: Node) -> bool:
+        return any(
+            keyword.arg is not None and "mask" in keyword.arg
+            for d in root.definitions for call in calls(d.value) for keyword in call.keywords
+        )  # fmt: skip
+
+    def _is_full_precision(self, root: Node) -> bool:
+        return all(getattr(value.obj, "element_size", lambda: 4)() >= 4 for value in root.values)
+
+    def growth(self, group: set[Node]) -> Growth | None:
+        """Return how a recorded list grew before its first bad number."""
+        for node in group:
+            for value in node.values:
+                owner = value.place.owner
+                if type(owner) is list and type(value.place.key) is int and value.role in ("number", "tensor"):
+                    before = [number for number in map(_magnitude, owner[: value.place.key]) if number is not None]
+                    if len(before) >= 2:
+                        return before[0], max(before)
+        return None
+
+    def line(self, root: Node, cause: Cause | None, blamed: Suspect | None) -> int | None:
+        """Return the line of the cell to show for a root."""
+        path = [definition for definition in self._poison.path(root) if definition.line is not None]
+        if cause == "data":
+            written = [d for d in path if nonfinite_literal(d.value) is not None]
+            if len(written) == 1:
+                return written[0].line
+            outer = [d for d in path if d.top]
+            if not written:
+                blamed_line = blamed.line if blamed is not None else None
+                return blamed_line or next((d.line for d in outer), None)
+            return next((d.line for d in [w for w in written if w.top] + outer), None)
+        if cause == "design" and blamed is not None and blamed.line is not None:
+            return blamed.line
+        if root.has("buffer"):
+            return next((d.line for d in reversed(path) if d.how == "call"), None) or path[0].line if path else None
+        own = [d for d in path if d.how not in ("call", "entry") and not is_alias(d.value)] or path
+        if root.has("parameter") and not root.has("gradient"):
+            own = [d for d in own if d.how == "step"] or own
+        return next((d.line for d in own), None)
+
+
+def _magnitude(value: Any) -> float | None:
+    torch = sys.modules["torch"]
+    if issubclass(type(value), torch.Tensor):
+        value = value.detach().item() if value.numel() == 1 and value.device.type != "meta" else None
+    if type(value) in (int, float):
+        return abs(float(value)) if math.isfinite(value) else None
+    numpy = sys.modules.get("numpy")
+    is_number = numpy is not None and issubclass(type(value), numpy.floating)
+    return abs(float(value)) if is_number and math.isfinite(value) else None
+
+
+def is_clipped_norm(node: Node) -> bool:
+    """Tell whether a node is the norm that clipping the gradients returned."""
+    return any(
+        call_name(call).startswith("clip_grad_norm")
+        for definition in node.definitions if definition.key == node.key
+        for call in calls(definition.value)
+    )  # fmt: skip

@@ -1,0 +1,220 @@
+"""Which bad values do harm, and which are there on purpose: masks, markers, open ends, gaps."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cached_property
+
+from torchmagic.checking.bad_values import BadValue
+from torchmagic.checking.poison import Node, Poison
+from torchmagic.namespace.resolve import MISSING
+from torchmagic.source import Ref, ref_of
+from torchmagic.source.definitions import GRAD, Definition
+from torchmagic.source.hazards import is_uninitialised, nonfinite_literal
+from torchmagic.source.operations import calls, handled_names, is_alias, masks, mixes, only_passes, selects
+
+_STORES = frozenset({"append", "appendleft", "insert", "add", "extend", "[]=", "setdefault", "put", "push", "update"})
+_FILLED = frozenset({"call", "backward", "step"})
+
+
+class Harm:
+    """Judges the nodes of a poison graph."""
+
+    def __init__(self, poison: Poison) -> None:
+        self.poison = poison
+        self.facts = poison.facts
+
+    @cached_property
+    def handled(self) -> set[str]:
+        """The variables whose bad values the text deals with."""
+        program = self.facts.program
+        steps = program.steps if program is not None else ()
+        return handled_names(expression for step in steps for expression in step.own_expressions())
+
+    @cached_property
+    def has_scaler(self) -> bool:
+        """Tell whether a gradient scaler is there, which skips a step when gradients overflow."""
+        return any(type(seen.obj).__name__ == "GradScaler" for seen in self.facts.found.seen.values())
+
+    def is_written(self, node: Node) -> bool:
+        """Tell whether the NaN or infinity stands in the text that made the node."""
+        if any(nonfinite_literal(definition.value) is not None for definition in self.poison.path(node)):
+            return True
+        return any(source.has("number") and self.is_constant(source) for source in node.sources)
+
+    def is_constant(self, node: Node) -> bool:
+        """Tell whether a number was written as it is, or is part of an object that the text does not explain."""
+        return not any(self._is_computed_number(node, value) for value in node.values)
+
+    def _is_computed_number(self, node: Node, value: BadValue) -> bool:
+        own = [d for d in node.definitions if d.key == node.key and d.how not in _FILLED and d.value is not None]
+        if value.role != "number" or not own or any(nonfinite_literal(d.value) for d in self.poison.path(node)):
+            return False
+        deep = len(value.place.chain) > (2 if "." in node.key else 1)
+        wanted = [d for d in own if d.how in _STORES or d.how == "augment"] if deep else own
+        return any(not is_alias(d.value) and d.value is not None and self._computes(d.value) for d in wanted)
+
+    def _computes(self, expression: ast.expr) -> bool:
+        return any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(expression)) or isinstance(
+            expression, ast.Name
+        )
+
+    def mixes(self, node: Node) -> bool:
+        """Tell whether something on the way to the node lets one bad element reach the others."""
+        return any(
+            (definition.how in _FILLED or mixes(definition.value) or self.calls_module(definition))
+            and self._takes_bad(definition, node)
+            for definition in self.poison.path(node)
+        )
+
+    def _takes_bad(self, definition: Definition, node: Node) -> bool:
+        """Tell whether a definition is computed from a bad value; one stored beside a bad value is not."""
+        finals = {final for source in node.sources for final in source.definitions}
+        return any(
+            need in finals or nonfinite_literal(need.value) is not None
+            for need in definition.upstream(self.poison.is_clean, beside=False)
+        )
+
+    def calls_module(self, definition: Definition) -> bool:
+        """Tell whether a live module, or one made on the spot, is called in a definition's expression."""
+        if any(isinstance(call.func, ast.Call) for call in calls(definition.value)):
+            return True
+        refs = [ref_of(call.func) for call in calls(definition.value)]
+        return any(ref is not None and self.poison.kind_of(ref) in ("module", "stateful") for ref in refs)
+
+    def uses_torch(self, node: Node) -> bool:
+        """Tell whether an array was computed by torch."""
+        return any(source.has("tensor", "parameter", "gradient") for source in node.sources) or any(
+            self.calls_module(definition) for definition in self.poison.path(node)
+        )
+
+    def is_data(self, node: Node) -> bool:
+        """Tell whether the bad values came in with the data, and were not computed by torch."""
+        if node.has("parameter", "state", "gradient", "buffer") or node.key in self._losses:
+            return False
+        if node.has("array"):
+            return not self.uses_torch(node)
+        if self.is_written(node):
+            return not any(masks(d.value) and nonfinite_literal(d.value) for d in self.poison.path(node))
+        if node.has("number"):
+            return False
+        path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
+        return bool(path) and all(d.how in ("entry", "for") or only_passes(d.value) for d in path)
+
+    @property
+    def _losses(self) -> set[str]:
+        return self.poison.flow.losses if self.poison.flow is not None else set()
+
+    def is_mask(self, node: Node) -> bool:
+        """Tell whether a node holds nothing but markers: infinities of one sign that mean "not this one"."""
+        if node.has("number"):
+            return self.is_constant(node)
+        if not node.one_sign or node.has("parameter", "state", "gradient", "array") or self._is_loss(node):
+            return False
+        path = list(self.poison.path(node))
+        if not node.only_negative:
+            return any(masks(d.value) for d in path) or self.is_stored_by_mask(path)
+        if self.mixes(node) and any(not self.is_mask(source) for source in node.sources if source is not node):
+            return False
+        if self._is_selected(node) or any(masks(d.value) for d in path) or self.is_stored_by_mask(path):
+            return True
+        return not self.is_data(node)
+
+    def _is_loss(self, node: Node) -> bool:
+        scalar = any(value.has_history and value.obj.dim() == 0 for value in node.values)
+        return scalar or node.key in self._losses
+
+    def is_stored_by_mask(self, path: list[Definition]) -> bool:
+        """Tell whether an infinity was stored under a computed index, `logits[~valid] = -inf`."""
+        for definition in path:
+            node = definition.step.node if definition.step is not None else None
+            if definition.how == "[]=" and isinstance(node, ast.Assign) and nonfinite_literal(node.value) is not None:
+                for target in node.targets:
+                    if isinstance(target, ast.Subscript) and any(
+                        isinstance(p, ast.Name) for p in ast.walk(target.slice)
+                    ):
+                        return True
+        return False
+
+    def _is_selected(self, node: Node) -> bool:
+        flow = self.poison.flow
+        for definition in flow.definitions if flow is not None else ():
+            if selects(definition.value) and definition.needs & node.definitions:
+                return True
+        return False
+
+    def harms(self, node: Node) -> bool:
+        """Tell whether a node's bad values are a defect by themselves."""
+        if node.has("parameter", "state") and any(
+            value.role in ("parameter", "state") and not value.only_negative for value in node.values
+        ):
+            return True
+        if node.has("gradient"):
+            return not self.has_scaler
+        if node.has("buffer"):
+            return self._buffer_harms(node)
+        if node.has("number"):
+            return self._number_harms(node)
+        if node.has("array") and not self.uses_torch(node):
+            return False
+        return self._tensor_harms(node)
+
+    def _buffer_harms(self, node: Node) -> bool:
+        filled = any(definition.how == "call" for definition in node.definitions) or not node.definitions
+        return filled and any(
+            value.counts.nan > 0 or str(value.place.key).startswith("running_")
+            for value in node.values
+            if value.role == "buffer"
+        )
+
+    def _number_harms(self, node: Node) -> bool:
+        if self.is_constant(node):
+            return False
+        recorded = any(d.how in _STORES and d.looped for d in node.definitions)
+        return recorded or not self.is_tamed(node)
+
+    def _tensor_harms(self, node: Node) -> bool:
+        if self.is_mask(node) or self.is_tamed(node) or self.is_open_ended(node):
+            return False
+        if not node.definitions or node.is_from_before:
+            return self._is_loss(node)
+        if any(is_uninitialised(definition.value) for definition in self.poison.path(node)):
+            return False
+        if self.is_data(node):
+            return False
+        bad_sources = [source for source in node.sources if source is not node]
+        if self.is_written(node) or bad_sources:
+            return self.mixes(node) or any(value.has_history for value in node.values)
+        return True
+
+    def is_tamed(self, node: Node) -> bool:
+        """Tell whether the text deals with the bad values, so that what was made from them is finite."""
+        if any(
+            node in other.sources
+            for other in self.poison.nodes.values()
+            if other is not node and not other.has("gradient")
+        ):
+            return False
+        if node.key.partition(".")[0] in self.handled:
+            return True
+        return any(self._holds_floats(definition) for definition in self.poison.finite_users(node))
+
+    def _holds_floats(self, definition: Definition) -> bool:
+        root, _, attribute = definition.key.removesuffix(GRAD).partition(".")
+        value = self.facts.value(Ref(root, (("attr", attribute),) if attribute else ()))
+        if value is MISSING:
+            return False
+        kind = type(value)
+        if issubclass(kind, sys.modules["torch"].Tensor):
+            return bool(value.is_floating_point() or value.is_complex())
+        dtype = getattr(value, "dtype", None) if kind.__module__.partition(".")[0] in ("numpy", "pandas") else None
+        return kind is float or kind.__name__ == "DataFrame" or getattr(dtype, "kind", "") == "f"
+
+    def is_open_ended(self, node: Node) -> bool:
+        """Tell whether all bad values are the -Inf first and +Inf last of a row, as in the edges of open bins."""
+        return all(
+            value.role in ("tensor", "array") and not value.counts.nan and value.counts.bad == 2
+            and value.obj.ndim == 1 and value.obj[0] == -float("inf") and value.obj[-1] == float("inf")
+            for value in node.values
+        )  # fmt: skip

@@ -1,0 +1,102 @@
+"""non-finite: NaN or infinity where a number should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from torchmagic.checking import Facts, Rule
+from torchmagic.checking.outbreaks import Outbreak, Outbreaks
+from torchmagic.findings import Finding, Level
+from torchmagic.values import Counts
+
+_MOST_REACHED = 2
+
+
+class NonFinite(Rule):
+    """NaN or infinity stands where a number should be.
+
+    It spreads: one NaN in a batch makes the loss NaN, one backward pass makes every gradient NaN, one step makes every
+    weight NaN, and nothing raises an error. What counts is where it began. It came in with the data, or an operation
+    left its domain (the logarithm of 0, the root of 0 in the backward pass, 0 / 0, a softmax over nothing but -inf), or
+    numbers grew until they overflowed, as they do when the learning rate is too high.
+
+    For data, look at the rows and fill or drop them. For an operation, keep its argument inside the domain: a small
+    number added, a clamp, a mask before the operation and not after it. For growth, lower the learning rate, clip the
+    gradients, or start from smaller weights.
+    """
+
+    bad = """
+    import torch
+    p = torch.tensor([0.5, 0.5, 0.0])
+    entropy = -(p * torch.log(p)).sum()
+    """
+    good = """
+    import torch
+    p = torch.tensor([0.5, 0.5, 0.0])
+    entropy = -torch.xlogy(p, p).sum()
+    """
+
+    def subjects(self, facts: Facts) -> Iterable[Outbreak]:
+        """Return the groups of bad values that hang together."""
+        return Outbreaks(facts).all()
+
+    def judge(self, facts: Facts, subject: Outbreak) -> Iterator[Finding]:
+        """Flag the value where a group began; those it reached are its consequences."""
+        del facts
+        root, counts = subject.root, subject.root.counts
+        level: Level = "note" if not subject.harmful else "error" if subject.training else "warning"
+        yield Finding(
+            rule=self.name(),
+            level=level,
+            subject=root.subject,
+            line=subject.line,
+            cause=subject.cause,
+            message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{_reason_words(subject)}",
+            evidence={
+                "nan": counts.nan,
+                "inf": counts.positive,
+                "-inf": counts.negative,
+                "count": counts.total,
+                "first": list(counts.first) if counts.first is not None else None,
+                "operation": subject.suspect.hazard.name if subject.suspect is not None else None,
+            },
+            consequences=tuple(
+                dict.fromkeys(value.subject for value in subject.reached if value.subject != root.subject)
+            ),
+        )
+
+
+def _count_words(counts: Counts) -> str:
+    kinds = ((counts.nan, "NaN"), (counts.positive, "+Inf"), (counts.negative, "-Inf"))
+    present = [(number, word) for number, word in kinds if number]
+    if counts.total == 1:
+        return f"the value is {present[0][1]}"
+    parts = [
+        f"{number} of {counts.total} values {'is' if number == 1 else 'are'} {word}" for number, word in present[:1]
+    ]
+    parts += [f"{number} {word}" for number, word in present[1:]]
+    first = f", first at {list(counts.first)}" if counts.first else ""
+    return ", ".join(parts) + first
+
+
+def _reach_words(subject: Outbreak) -> str:
+    names = list(dict.fromkeys(v.subject for v in subject.reached if v.subject != subject.root.subject))
+    if not names or not subject.harmful:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in names[:_MOST_REACHED])
+    more = f" and {len(names) - _MOST_REACHED} more" if len(names) > _MOST_REACHED else ""
+    return f"; so {'is' if len(names) == 1 else 'are'} {shown}{more}"
+
+
+def _reason_words(subject: Outbreak) -> str:
+    if not subject.harmful:
+        return ""
+    if subject.cause == "data":
+        return "; they came in with the data: find those rows, and fill or drop them"
+    if subject.cause == "explosion":
+        growth = f" from {subject.growth[0]:.3g} to {subject.growth[1]:.3g}" if subject.growth is not None else ""
+        return f"; numbers grew{growth} until they overflowed: lower the learning rate, clip gradients or start smaller"
+    if subject.suspect is not None:
+        hazard, edge = subject.suspect.hazard, f", {subject.suspect.edge}" if subject.suspect.edge else ""
+        return f"; `{hazard.name}` is to blame{edge}: {hazard.advice}"
+    return ""

@@ -1,0 +1,296 @@
+"""Follow values through the text: run the cell's statements over names instead of values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from torchmagic.source.definitions import GRAD, Definition, Frame
+from torchmagic.source.inlining import Inlining
+from torchmagic.source.operations import call_name
+from torchmagic.source.program import Program
+from torchmagic.source.refs import Ref, ref_of
+from torchmagic.source.scopes import FunctionDef, Scope, Step
+from torchmagic.source.writes import Write, writes_of
+
+_NO_VALUES = frozenset(
+    {
+        "isnan", "isfinite", "isinf", "isna", "notna", "isnull", "notnull", "nan_to_num", "argmax", "argmin", "argsort",
+        "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
+        "new_empty", "size", "numel", "dim", "len", "any", "all", "eq", "ne", "lt", "gt", "le", "ge", "searchsorted",
+        "bucketize", "nonzero", "logical_not", "logical_and", "logical_or", "allclose", "equal", "isclose", "print",
+        "isinstance", "type", "id", "range", "display", "hasattr", "digitize",
+    }
+)  # fmt: skip
+"""Calls whose result holds none of the values of their arguments; NaN does not get through a comparison."""
+
+_NO_VALUE_ATTRIBUTES = frozenset(
+    {"shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "index", "columns", "layout"}
+)
+_MEMBERS = frozenset(
+    {"parameters", "named_parameters", "modules", "children", "named_children", "named_modules", "values", "items"}
+)
+
+
+class Flow(Inlining):
+    """Which definitions made what the cell's variables hold.
+
+    Args:
+        program: the cell and the functions it uses.
+        kind_of: tells what a path of the cell's top level is: "module", "stateful" (a module with buffers),
+            "optimizer", "leaf" (a tensor that collects gradients), "tensor", "object" (something that a call may
+            change), "library" (an imported module), or "".
+        runs: the method of a class of the program that calling a live module runs; see `Program`.
+        last_line: the line at which the cell was ended by an error.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kind_of: Callable[[Ref], str],
+        runs: Callable[[Ref, Scope, Scope, bool], bool],
+        last_line: int | None = None,
+    ) -> None:
+        tree = program.cell.tree
+        if tree is None:
+            raise ValueError("a text that does not parse has no flow")
+        scope = next(scope for scope in program.scopes if scope.node is tree)
+        super().__init__(program, scope, kind_of, runs)
+        self._last_line = last_line
+        self._steps = {id(step.node): step for step in program.steps}
+        self.losses: set[str] = set()
+        """The variables whose backward pass is run."""
+        self._block(tree.body, self.cell)
+
+    # Statements
+
+    def _block(self, body: list[ast.stmt], frame: Frame, *, maybe: bool = False) -> None:
+        for node in body:
+            step = self._steps.get(id(node))
+            if step is not None:
+                self._statement(node, step, frame, maybe=maybe)
+            if frame is self.cell and self._last_line is not None and (node.end_lineno or 0) >= self._last_line:
+                return
+
+    def _statement(self, node: ast.stmt, step: Step, frame: Frame, *, maybe: bool) -> None:
+        if isinstance(node, (*FunctionDef, ast.ClassDef)):
+            return
+        self._memo.clear()
+        for expression in step.own_expressions():
+            self._value(expression, frame, step)
+        for write in writes_of(step):
+            self._write(write, frame, maybe=maybe)
+        if isinstance(node, ast.Return) and node.value is not None:
+            needs = self._value(node.value, frame, step)
+            frame.returns.add(self._define(frame, "return", "return", step=step, needs=needs, value=node.value))
+        self._inner_blocks(node, step, frame, maybe=maybe)
+
+    def _inner_blocks(self, node: ast.stmt, step: Step, frame: Frame, *, maybe: bool) -> None:
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            outside, frame.looped = frame.looped, True
+            for _ in range(2):  # the second time with what the first one left
+                self._block(node.body, frame, maybe=maybe)
+                if not isinstance(node, ast.While):
+                    self._memo.clear()
+                    for write in writes_of(step):
+                        self._write(write, frame, maybe=maybe)
+            frame.looped = outside
+            self._block(node.orelse, frame, maybe=True)
+        elif isinstance(node, ast.If):
+            self._block(node.body, frame, maybe=True)
+            self._block(node.orelse, frame, maybe=True)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            self._block(node.body, frame, maybe=maybe)
+        elif isinstance(node, ast.Match):
+            for case in node.cases:
+                self._block(case.body, frame, maybe=True)
+        elif isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+            self._block(node.body, frame, maybe=maybe)  # type: ignore[attr-defined]
+            for handler in node.handlers:  # type: ignore[attr-defined]
+                self._block(handler.body, frame, maybe=True)
+            self._block(node.orelse, frame, maybe=maybe)  # type: ignore[attr-defined]
+            self._block(node.finalbody, frame, maybe=maybe)  # type: ignore[attr-defined]
+
+    def _write(self, write: Write, frame: Frame, *, maybe: bool) -> None:
+        needs = set(self._value(write.value, frame, write.step))
+        if write.key is not None:
+            self._value(write.key, frame, write.step)
+        rebinds = write.kind == "bind" and not maybe
+        if write.kind == "clear":
+            return
+        target = write.target
+        if rebinds and not target.steps:
+            frame.aliases.pop(target.root, None)
+            frame.shares.pop(target.root, None)
+        owner, ref = self._owner(target, frame)
+        if owner is self.cell and self._kind_of(Ref(ref.root)) == "library":
+            return  # `torch.nn.utils.clip_grad_norm_` writes into its argument
+        key = self._key(owner, ref)
+        how = {"bind": write.how, "augment": "augment"}.get(write.kind, write.how)
+        definition = self._define(
+            owner, key, how, step=write.step, needs=needs, value=write.value, node=write.node, frame=frame
+        )
+        self._put(owner, key, definition, rebinds=rebinds)
+        if write.kind == "bind" and id(write.value) in self._fresh:
+            self._rename(frame, self._fresh[id(write.value)], owner, ref)
+        if write.how == "for" and write.kind == "bind" and not target.steps:
+            self._share(write, frame)
+        elif target.root in frame.shares and write.kind != "bind":
+            holder, holder_ref = frame.shares[target.root]
+            self._put(holder, self._key(holder, holder_ref), definition, rebinds=False)
+
+    def _share(self, write: Write, frame: Frame) -> None:
+        """Note that a loop variable stands for an element of a container or a parameter of a module."""
+        node = write.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MEMBERS:
+            node = node.func.value
+        if (ref := ref_of(node)) is not None:
+            frame.shares[write.target.root] = self._owner(ref, frame)
+
+    # Expressions
+
+    def _value(self, node: ast.AST | None, frame: Frame, step: Step) -> set[Definition]:
+        """Return the definitions whose values an expression holds, after following the calls in it."""
+        if node is None:
+            return set()
+        memo = (id(node), id(frame))
+        if memo not in self._memo:
+            self._memo[memo] = set()  # a cycle adds nothing
+            self._memo[memo] = self._evaluate(node, frame, step)
+        return self._memo[memo]
+
+    def _evaluate(self, node: ast.AST, frame: Frame, step: Step) -> set[Definition]:
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Subscript):
+                    self._value(part.slice, frame, step)
+            if (ref := ref_of(node)) is not None:
+                return self._read(ref, frame)
+            if isinstance(node, ast.Attribute) and node.attr in _NO_VALUE_ATTRIBUTES:
+                return set()
+            return self._value(node.value, frame, step)  # type: ignore[union-attr]
+        if isinstance(node, ast.Call):
+            return self._call(node, frame, step)
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            return self._comprehension(node, frame, step)
+        found: set[Definition] = set()
+        for child in ast.iter_child_nodes(node):
+            if not (isinstance(node, ast.IfExp) and child is node.test):
+                found |= self._value(child, frame, step)
+        compares = isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+        return set() if compares else found
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame, step: Step
+    ) -> set[Definition]:
+        hidden = dict(frame.names)
+        for generator in node.generators:
+            needs = self._value(generator.iter, frame, step)
+            for part in ast.walk(generator.target):
+                if isinstance(part, ast.Name):
+                    frame.names[part.id] = set(needs)
+        elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        found: set[Definition] = set()
+        for element in elements:
+            found |= self._value(element, frame, step)
+        bound = {part.id for g in node.generators for part in ast.walk(g.target) if isinstance(part, ast.Name)}
+        for name in bound:
+            frame.names.pop(name, None)
+            if name in hidden:
+                frame.names[name] = hidden[name]
+        return found
+
+    def _call(self, node: ast.Call, frame: Frame, step: Step) -> set[Definition]:
+        function = node.func
+        name = call_name(node)
+        receiver = ref_of(function.value) if isinstance(function, ast.Attribute) else None
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        held: set[Definition] = set()
+        for argument in arguments:
+            held |= self._value(argument, frame, step)
+        if (scope := self._callee(node, name, receiver, frame)) is not None:
+            return self._inline(scope, node, receiver, frame, step)
+        for argument in arguments:
+            if isinstance(argument, ast.Name) and (scope := self._function(argument.id, frame)) is not None:
+                held |= self._inline(scope, None, None, frame, step)
+        if isinstance(function, ast.Attribute):
+            if name in ("parameters", "named_parameters") and receiver is not None:
+                return held | self._read(receiver, frame, gradients=True)
+            held |= self._value(function.value, frame, step)
+        elif not isinstance(function, ast.Name):
+            held |= self._value(function, frame, step)
+        elif self._is_variable(function.id, frame):
+            held |= self._read(Ref(function.id), frame)
+        self._effects(node, held, frame, step)
+        return set() if name in _NO_VALUES else held
+
+    def _is_variable(self, name: str, frame: Frame) -> bool:
+        owner, ref = self._owner(Ref(name), frame)
+        return bool(owner.lookup(ref.root)) or self._kind_of(ref) in ("module", "stateful", "object")
+
+    # What calls of torch fill
+
+    def _effects(self, node: ast.Call, held: set[Definition], frame: Frame, step: Step) -> None:
+        name, receiver = call_name(node), ref_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        if name.endswith("backward"):
+            self._backward(node, receiver, held, frame, step)
+            return
+        paths = [ref for ref in [receiver, *map(ref_of, node.args), ref_of(node.func)] if ref is not None]
+        kinds = [(path, self._kind(path, frame)) for path in paths]
+        if name == "step" and any(kind == "optimizer" for _, kind in kinds):
+            self._step(node, [path for path, kind in kinds if kind == "optimizer"], frame, step)
+            return
+        alone = isinstance(step.node, ast.Expr) and step.node.value is node and name not in _NO_VALUES
+        for path, kind in kinds:
+            called = kind == "stateful" and path == ref_of(node.func)
+            if called or (alone and kind in ("module", "stateful", "object") and path != ref_of(node.func)):
+                self._fill(path, node, held, frame, step)
+
+    def _fill(
+        self, path: Ref, node: ast.Call, needs: set[Definition], frame: Frame, step: Step, *, how: str = "call"
+    ) -> None:
+        """Note that a call adds to what a path holds."""
+        owner, ref = self._owner(path, frame)
+        key = self._key(owner, ref)
+        made = self._define(owner, key, how, step=step, needs=needs, node=node, frame=frame)
+        self._put(owner, key, made, rebinds=False)
+
+    def _kind(self, ref: Ref, frame: Frame) -> str:
+        owner, ref = self._owner(ref, frame)
+        if owner is self.cell:
+            return self._kind_of(ref)
+        made = (definition.value for definition in owner.lookup(self._key(owner, ref)))
+        return "optimizer" if any(_makes_optimizer(value) for value in made) else ""
+
+    def _backward(self, node: ast.Call, receiver: Ref | None, held: set[Definition], frame: Frame, step: Step) -> None:
+        held = held | (self._read(receiver, frame) if receiver is not None else self._value(node.func, frame, step))
+        self.losses |= {definition.key for definition in held if definition.top and definition.how != "entry"}
+        keys = set()
+        for start in held:
+            for definition in start.upstream():
+                if definition.top and self._kind_of(_path(definition.key)) in ("module", "stateful", "leaf"):
+                    keys.add(definition.key)
+        for key in sorted(keys):
+            made = self._define(self.cell, key + GRAD, "backward", step=step, needs=held, node=node, frame=frame)
+            self._put(self.cell, key + GRAD, made, rebinds=False)
+
+    def _step(self, node: ast.Call, optimizers: list[Ref], frame: Frame, step: Step) -> None:
+        with_gradients = [key for key in self.cell.names if key.endswith(GRAD)]
+        for key in with_gradients:
+            base = key.removesuffix(GRAD)
+            made = self._define(self.cell, base, "step", step=step, needs=self.cell.names[key], node=node, frame=frame)
+            self._put(self.cell, base, made, rebinds=False)
+        for path in optimizers:
+            needs = {definition for key in with_gradients for definition in self.cell.names[key]}
+            self._fill(path, node, needs, frame, step, how="step")
+
+
+def _path(key: str) -> Ref:
+    root, _, attribute = key.partition(".")
+    return Ref(root, (("attr", attribute),) if attribute else ())
+
+
+def _makes_optimizer(value: ast.expr | None) -> bool:
+    """Tell whether an expression constructs one of torch's optimizers: `torch.optim.SGD(...)`."""
+    ref = ref_of(value.func) if isinstance(value, ast.Call) else None
+    return ref is not None and (ref.root == "optim" or ("attr", "optim") in ref.steps)

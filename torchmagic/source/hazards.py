@@ -1,0 +1,194 @@
+"""Operations that can make NaN or infinity out of finite numbers, forward or backward, as they stand in the text."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """An operation of the text. `weight` says how much it is to be suspected; `advice` what to do about it."""
+
+    name: str
+    weight: int
+    node: ast.expr
+    advice: str
+    argument: ast.expr | None = None
+
+
+_FLOOR = "keep its argument away from 0: `x.clamp_min(1e-8)`"
+_ANGLE = "its derivative at 1 and -1 is infinite: clamp the argument to `1 - 1e-6`"
+_ROOT = "its derivative at 0 is infinite, and below 0 it is NaN: add a small number inside"
+_ROW = "a row with nothing but -inf has no softmax: leave one entry open"
+_DOMAIN = "keep its argument inside its domain"
+_CALLS: dict[str, tuple[int, str]] = {
+    **dict.fromkeys(("log", "log2", "log10"), (4, _FLOOR)),
+    **dict.fromkeys(("sqrt", "rsqrt"), (4, _ROOT)),
+    **dict.fromkeys(("acos", "arccos", "asin", "arcsin"), (4, _ANGLE)),
+    **dict.fromkeys(("acosh", "atanh", "arctanh", "logit", "erfinv", "log1p"), (3, _DOMAIN)),
+    **dict.fromkeys(("std", "var", "std_mean", "var_mean"), (3, "the deviation of a single value is NaN")),
+    **dict.fromkeys(("reciprocal", "div", "divide", "true_divide"), (3, "keep the divisor away from 0")),
+    **dict.fromkeys(("pow", "float_power"), (2, "a power below 1 has an infinite derivative at 0")),
+    **dict.fromkeys(("eigh", "svd", "eig", "qr"), (2, "its derivative needs distinct values")),
+    **dict.fromkeys(("inverse", "inv", "pinverse", "solve", "cholesky"), (2, "the matrix must not be singular")),
+    **dict.fromkeys(("exp", "exp2", "expm1", "cosh", "sinh", "pct_change", "cumprod"), (2, "large arguments overflow")),
+    "atan2": (2, "its derivative at (0, 0) is NaN"),
+    "half": (2, "float16 ends at 65504: use bfloat16, or values that fit"),
+    "lgamma": (1, "keep its argument above 0"),
+    "norm": (1, "the norm of a zero vector is 0: do not divide by it without a small number added"),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), (1, _ROW)),
+    "mean": (1, "the mean of nothing is NaN"),
+}  # fmt: skip
+_SAFE_MODULES = frozenset({"math"})
+_GUARDS = frozenset(
+    {
+        "clamp", "clamp_min", "clamp_", "clip", "maximum", "max", "softplus", "relu6", "eps", "nan_to_num", "len",
+        "numel", "size", "float_eps", "finfo", "where", "item_count",
+    }
+)  # fmt: skip
+_NONFINITE_NAMES = frozenset({"nan", "inf", "NaN", "NAN", "Inf", "NINF", "PINF", "infty"})
+_EMPTY = frozenset({"empty", "empty_like", "new_empty", "empty_strided"})
+
+
+def hazards(expression: ast.AST) -> Iterator[Hazard]:
+    """Yield the operations in an expression that can make non-finite values, the guarded ones left out."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Call):
+            yield from _call_hazards(node)
+        elif isinstance(node, ast.BinOp):
+            yield from _operator_hazards(node)
+
+
+def _call_hazards(node: ast.Call) -> Iterator[Hazard]:
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    owner = function.value if isinstance(function, ast.Attribute) else None
+    if isinstance(owner, ast.Name) and owner.id in _SAFE_MODULES:
+        return  # Python's own functions raise instead
+    method = owner is not None and not (
+        isinstance(owner, ast.Name) and owner.id in ("torch", "np", "numpy", "F", "math")
+    )
+    method = method and not (
+        isinstance(owner, ast.Attribute) and owner.attr in ("linalg", "special", "functional", "init")
+    )
+    argument = owner if method else (node.args[0] if node.args else None)
+    if _to_half(name, node):
+        yield _hazard("half", node, argument)
+    elif name in _CALLS:
+        divides = name in ("div", "divide", "true_divide")
+        guarded = node.args[-1] if divides and node.args else argument
+        if name in ("std", "var") and any(
+            _is_number(k.value, 0) for k in node.keywords if k.arg in ("correction", "ddof")
+        ):
+            return
+        if name in ("pow", "float_power") and not (node.args and _fractional(node.args[-1])):
+            return
+        if name in ("mean", "norm", "softmax", "log_softmax", "logsumexp") or not is_guarded(guarded):
+            yield _hazard(name, node, argument)
+
+
+def _hazard(name: str, node: ast.expr, argument: ast.expr | None) -> Hazard:
+    weight, advice = _CALLS[name]
+    return Hazard(name, weight, node, advice, argument)
+
+
+def _to_half(name: str, node: ast.Call) -> bool:
+    wanted = [*node.args, *(k.value for k in node.keywords)]
+    return name in ("to", "type", "astype", "tensor") and any(
+        isinstance(part, ast.Attribute) and part.attr in ("float16", "half") for part in wanted
+    )
+
+
+def _operator_hazards(node: ast.BinOp) -> Iterator[Hazard]:
+    if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)) and not is_guarded(node.right):
+        yield Hazard("/", 3, node, "keep the divisor away from 0", node.right)
+    elif isinstance(node.op, ast.Pow) and _fractional(node.right):
+        yield Hazard("**", 3, node, "a power below 1 has an infinite derivative at 0, and below 0 it is NaN", node.left)
+
+
+def _fractional(node: ast.expr) -> bool:
+    try:
+        power = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return isinstance(power, (int, float)) and (power < 1 or power != int(power))
+
+
+def is_guarded(node: ast.expr | None) -> bool:
+    """Tell whether an argument is kept away from the edge: a constant is added, it is clamped, or it is a size."""
+    if node is None:
+        return True
+    if isinstance(node, ast.Constant):
+        return not _is_number(node, 0)
+    if isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "ndim"):
+        return True
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.UnaryOp):
+        return is_guarded(node.operand)
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Add):
+            return any(_is_small(part) for part in (node.left, node.right))
+        if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.Name):
+            return True  # `d ** 0.5`, the width that scores are scaled by
+        return is_guarded(node.left) and is_guarded(node.right)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _GUARDS or any(keyword.arg in ("eps", "min") for keyword in node.keywords):
+            return True
+        math_call = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+        if math_call and node.func.value.id == "math":  # type: ignore[attr-defined]
+            return True
+        return name == "exp" or (
+            name in ("float", "int", "sqrt", "abs", "std", "var") and any(map(is_guarded, node.args))
+        )
+    return False
+
+
+def _is_small(node: ast.expr) -> bool:
+    """Tell whether a summand is there for safety: a positive constant, or a name such as `eps`."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float)) and node.value > 0
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return "eps" in name.lower() or "tiny" in name.lower()
+
+
+def _is_number(node: ast.expr, number: float) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value == number
+
+
+def nonfinite_literal(expression: ast.AST | None) -> ast.expr | None:
+    """Return a NaN or infinity that is written into an expression: `float("nan")`, `np.inf`, `-math.inf`."""
+    for node in ast.walk(expression) if expression is not None else ():
+        if isinstance(node, ast.expr) and _is_nonfinite(node):
+            return node
+    return None
+
+
+def _is_nonfinite(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
+        text = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+        return isinstance(text, str) and _parses_nonfinite(text)
+    if isinstance(node, ast.Attribute):
+        return node.attr in _NONFINITE_NAMES and isinstance(node.value, ast.Name)
+    if isinstance(node, ast.Name):
+        return node.id in ("nan", "inf")
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and not math.isfinite(node.value)
+
+
+def _parses_nonfinite(text: str) -> bool:
+    try:
+        return not math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def is_uninitialised(expression: ast.AST | None) -> bool:
+    """Tell whether an expression makes memory that nobody has written yet."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _EMPTY
+        for node in (ast.walk(expression) if expression is not None else ())
+    )

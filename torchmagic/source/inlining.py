@@ -1,0 +1,149 @@
+"""Follow the calls of the program's own functions: their bodies run with the caller's paths as parameters."""
+
+from __future__ import annotations
+
+import ast
+from abc import abstractmethod
+from collections.abc import Callable
+
+from torchmagic.source.bindings import DEEPEST, Bindings
+from torchmagic.source.definitions import Definition, Frame
+from torchmagic.source.program import Program
+from torchmagic.source.refs import Ref, ref_of
+from torchmagic.source.scopes import FunctionDef, Scope, Step
+
+_MOST_CALLS = 3000
+
+
+class Inlining(Bindings):
+    """Runs the functions that calls lead to.
+
+    Args:
+        program: the cell and the functions it uses.
+        cell: the scope of the cell.
+        kind_of: tells what a path of the cell's top level is; see `Flow`.
+        runs: tells whether calling a live object runs a function of the program; see `Program`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cell: Scope,
+        kind_of: Callable[[Ref], str],
+        runs: Callable[[Ref, Scope, Scope, bool], bool],
+    ) -> None:
+        super().__init__(cell, kind_of)
+        self._program, self._runs = program, runs
+        self._memo: dict[tuple[int, int], set[Definition]] = {}
+        self._fresh: dict[int, str] = {}
+        self._calls = 0
+
+    @abstractmethod
+    def _block(self, body: list[ast.stmt], frame: Frame, *, maybe: bool = False) -> None:
+        """Run statements."""
+
+    @abstractmethod
+    def _value(self, node: ast.AST | None, frame: Frame, step: Step) -> set[Definition]:
+        """Return the definitions whose values an expression holds."""
+
+    @abstractmethod
+    def _kind(self, ref: Ref, frame: Frame) -> str:
+        """Tell what a path of a frame is."""
+
+    def _function(self, name: str, frame: Frame) -> Scope | None:
+        if name in frame.aliases or name in frame.names:
+            return None
+        return next((s for s in self._program.scopes if s.name == name and s.class_name is None), None)
+
+    def _callee(self, node: ast.Call, name: str, receiver: Ref | None, frame: Frame) -> Scope | None:
+        if isinstance(node.func, ast.Name):
+            found = self._function(name, frame)
+            if found is None:
+                inits = (s for s in self._program.scopes if s.class_name == name and s.name == "__init__")
+                found = next(inits, None)
+            return found or self._live_callee(Ref(name), frame)
+        if receiver is None:
+            return None
+        if receiver.root == "super" or name.startswith("__"):
+            return None
+        methods = [s for s in self._program.scopes if s.class_name is not None and s.name == name]
+        if methods and name not in ("step", "append", "add", "update"):
+            return methods[0]
+        if methods and self._kind(receiver, frame) in ("object", ""):
+            return methods[0] if ref_of(node.func) != receiver else None
+        return self._live_callee(Ref(receiver.root, (*receiver.steps, ("attr", name))), frame)
+
+    def _live_callee(self, ref: Ref, frame: Frame) -> Scope | None:
+        """Find the function that calling a live object runs: the `forward` of a module, a closure."""
+        owner, ref = self._owner(ref, frame)
+        candidates = [s for s in self._program.scopes if s.name == "forward" or (s.parent is not None and s.name)]
+        for scope in candidates if owner is self.cell else ():
+            if self._runs(ref, owner.scope, scope, False):  # noqa: FBT003 - as `Program` calls it
+                return scope
+        return None
+
+    def _inline(
+        self, scope: Scope, node: ast.Call | None, receiver: Ref | None, frame: Frame, step: Step
+    ) -> set[Definition]:
+        self._calls += 1
+        running = any(other.scope is scope for other in self._stack)
+        arguments = [] if node is None else [*node.args, *(keyword.value for keyword in node.keywords)]
+        held = {d for argument in arguments for d in self._value(argument, frame, step)}
+        if running or len(self._stack) > DEEPEST or self._calls > _MOST_CALLS:
+            return held
+        line = step.line if step.scope.unit.is_cell else frame.line
+        new = Frame(scope, (*frame.ident, id(node or scope)), line, frame.looped)
+        fresh = self._bind_receiver(scope, node, receiver, new, frame)
+        self._bind_arguments(scope, node, new, frame, step)
+        body = scope.node.body if isinstance(scope.node, FunctionDef) else []
+        memo, self._memo = self._memo, {}
+        self._stack.append(new)
+        self._block(body, new)
+        self._stack.pop()
+        self._memo = memo
+        if fresh is not None and node is not None:
+            self._fresh[id(node)] = fresh
+            return held
+        yields = {
+            d for part in ast.walk(scope.node) if isinstance(part, ast.Yield) and part.value is not None
+            for d in self._value(part.value, new, step)
+        }  # fmt: skip
+        return new.returns | yields
+
+    def _bind_receiver(
+        self, scope: Scope, node: ast.Call | None, receiver: Ref | None, new: Frame, frame: Frame
+    ) -> str | None:
+        """Let `self` stand for the receiver; for a constructor, for a new object whose name is returned."""
+        if scope.class_name is None or not scope.parameters:
+            return None
+        if scope.name == "__init__" and node is not None:
+            fresh = f"<new {scope.class_name} {id(node)}>"
+            frame.names.setdefault(fresh, set())
+            new.aliases[scope.parameters[0]] = (frame, Ref(fresh))
+            return fresh
+        called = ref_of(node.func) if node is not None else None
+        if scope.name == "forward" and called is not None and called.last_name != "forward":
+            receiver = called
+        if receiver is not None:
+            new.aliases[scope.parameters[0]] = (frame, receiver)
+        return None
+
+    def _bind_arguments(self, scope: Scope, node: ast.Call | None, new: Frame, frame: Frame, step: Step) -> None:
+        parameters = scope.parameters[1 if scope.class_name is not None else 0 :]
+        given = dict(zip(parameters, node.args, strict=False)) if node is not None else {}
+        rest = list(node.args[len(parameters) :]) if node is not None else []
+        for keyword in node.keywords if node is not None else ():
+            if keyword.arg in parameters:
+                given[str(keyword.arg)] = keyword.value
+            else:
+                rest.append(keyword.value)
+        for name, argument in given.items():
+            if (ref := ref_of(argument)) is not None and not isinstance(argument, ast.Starred):
+                new.aliases[name] = self._owner(ref, frame)
+            else:
+                new.names[name] = set(self._value(argument, frame, step))
+        spread = isinstance(scope.node, (*FunctionDef, ast.Lambda)) and (
+            scope.node.args.vararg or scope.node.args.kwarg
+        )
+        if spread and rest:
+            new.names[spread.arg] = {d for argument in rest for d in self._value(argument, frame, step)}

@@ -1,0 +1,106 @@
+"""What the operations of an expression do to NaN and infinity: make, mix, mark, hand on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_MIXES = frozenset(
+    {
+        "mean", "std", "var", "norm", "matmul", "mm", "bmm", "dot", "linear", "einsum", "softmax", "cumsum",
+        "layer_norm", "batch_norm", "group_norm", "normalize", "conv1d", "conv2d", "conv3d", "cdist", "cov",
+        "corrcoef", "fft", "scaled_dot_product_attention", "std_mean", "var_mean", "sum",
+    }
+)  # fmt: skip
+_MASKS = frozenset(
+    {
+        "masked_fill", "masked_fill_", "full", "full_like", "new_full", "where", "triu", "tril", "triu_", "tril_",
+        "fill_diagonal_", "fill_diagonal", "index_fill", "index_fill_", "scatter", "scatter_", "fill_",
+        "generate_square_subsequent_mask", "masked_scatter",
+    }
+)  # fmt: skip
+_PASSES = frozenset(
+    {
+        "tensor", "from_numpy", "as_tensor", "asarray", "array", "to", "float", "double", "cpu", "cuda", "numpy",
+        "to_numpy", "split", "chunk", "stack", "cat", "concatenate", "vstack", "hstack", "view", "reshape",
+        "unsqueeze", "squeeze", "clone", "copy", "detach", "permute", "transpose", "DataFrame", "Series", "astype",
+        "DataLoader", "TensorDataset", "list", "tuple", "dict", "zip", "enumerate", "iter", "next",
+        "sliding_window_view", "expand", "repeat", "flatten", "contiguous", "ascontiguousarray", "dropna", "tolist",
+        "unbind", "narrow", "index_select", "type", "requires_grad_", "FloatTensor", "Tensor", "items", "values",
+        "get", "pop", "unfold", "ravel", "reversed", "len", "range", "Parameter", "append", "extend", "item",
+        "movedim", "swapaxes", "T",
+    }
+)  # fmt: skip
+_FILES = (
+    "load", "loadtxt", "genfromtxt", "fromfile", "imread", "open", "memmap", "fromstring", "read_csv", "read_table",
+    "read_parquet", "read_excel", "read_json", "read_pickle", "read_feather", "read_sql", "read_fwf", "read_hdf",
+)  # fmt: skip
+_HANDLES = frozenset(
+    {
+        "isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanstd", "nanvar", "nanmin",
+        "nanmax", "nanquantile", "nanpercentile", "nanargmax", "nanargmin", "isna", "isnull", "notna", "notnull",
+        "fillna", "dropna", "interpolate", "ffill", "bfill", "isposinf", "isneginf", "masked_invalid",
+        "nan_to_num_", "nanprod", "nancumsum",
+    }
+)  # fmt: skip
+_SELECTS = frozenset(
+    {"softmax", "log_softmax", "logsumexp", "Categorical", "multinomial", "topk", "logaddexp", "cross_entropy"}
+)
+
+
+def call_name(node: ast.Call) -> str:
+    """Return the bare name of the function or method that is called."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def calls(expression: ast.AST | None) -> Iterator[ast.Call]:
+    """Yield the calls in an expression."""
+    return (node for node in ast.walk(expression) if isinstance(node, ast.Call)) if expression is not None else iter(())
+
+
+def mixes(expression: ast.AST | None) -> bool:
+    """Tell whether one bad element reaches others: a reduction, a matrix product, a loss function."""
+    if expression is None:
+        return False
+    if any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) for node in ast.walk(expression)):
+        return True
+    return any(
+        call_name(call) in _MIXES or call_name(call).endswith(("_loss", "cross_entropy", "kl_div"))
+        for call in calls(expression)
+    )
+
+
+def masks(expression: ast.AST | None) -> bool:
+    """Tell whether an operation is one that writes markers, such as the -inf of a mask."""
+    return any(call_name(call) in _MASKS for call in calls(expression))
+
+
+def selects(expression: ast.AST | None) -> bool:
+    """Tell whether an operation is one for which -inf means "not this one"."""
+    return any(call_name(call) in _SELECTS for call in calls(expression))
+
+
+def only_passes(expression: ast.AST | None) -> bool:
+    """Tell whether an expression hands values on as they are: it selects, copies, converts or reads a file."""
+    if expression is None:
+        return False
+    if any(call_name(call) in _FILES for call in calls(expression)):
+        return True
+    if any(isinstance(node, ast.BinOp) for node in ast.walk(expression)):
+        return False
+    return all(call_name(call) in _PASSES for call in calls(expression))
+
+
+def handled_names(trees: Iterator[ast.AST]) -> set[str]:
+    """Return the names whose NaN or infinities the text asks after, fills, drops or leaves out."""
+    names: set[str] = set()
+    for tree in trees:
+        for call in calls(tree):
+            if call_name(call) in _HANDLES:
+                names |= {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+    return names
+
+
+def is_alias(expression: ast.AST | None) -> bool:
+    """Tell whether an expression is a mere path, `acts[-1]`."""
+    return isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript))
