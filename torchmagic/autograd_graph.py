@@ -57,7 +57,7 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
     """
     graph = Graph()
     spans: dict[int, int] = {}
-    waiting = [value.grad_fn for value in values if value.grad_fn is not None]
+    waiting = [node for node in map(grad_node, values) if node is not None]
     known = set(waiting)
     waiting = list(known)
     while waiting:
@@ -80,6 +80,14 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
     own = {span.storage_start for leaf in graph.leaves.values() if (span := tensor_span(leaf)) is not None}
     graph.saved_bytes = sum(size for start, size in spans.items() if start not in own)
     return graph
+
+
+def grad_node(tensor: Any) -> Any:
+    """Return a tensor's `grad_fn`; None too for a view whose base was since written, which refuses to tell."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
 
 
 _raw_names: dict[str, tuple[str, ...]] = {}

@@ -312,6 +312,32 @@ opt.zero_grad()
 torch.stack(losses).sum().backward()
 opt.step()
 """,
+    "learned step size": """
+rate = torch.zeros((), requires_grad=True)
+outer = torch.optim.Adam([rate])
+x, y = data[0][0], torch.randn(4, 1)
+for _ in range(3):
+    v = torch.zeros(5, 1, requires_grad=True)
+    for _ in range(4):
+        inner = F.mse_loss(x @ v, y)
+        (gv,) = torch.autograd.grad(inner, v, create_graph=True)
+        v = v - rate.exp() * gv
+    final = F.mse_loss(x @ v, y)
+    outer.zero_grad()
+    final.backward()
+    outer.step()
+""",
+    "views of a parameter that was stepped": """
+weights = nn.Parameter(torch.zeros(2))
+sgd = torch.optim.SGD([weights], lr=0.1)
+for _ in range(2):
+    total = 0.0
+    for w in weights:
+        total = total + w.exp()
+    sgd.zero_grad()
+    total.backward()
+    sgd.step()
+""",
     "hooks that overwrite": """
 features = {}
 def keep(name):

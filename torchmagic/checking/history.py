@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from torchmagic.autograd_graph import grad_node
 from torchmagic.checking.facts import Facts, matches
 from torchmagic.namespace import Place, Seen
 from torchmagic.source import Call, Ref, reads
@@ -56,7 +57,7 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
     """Yield what each accumulating write holds; a tensor is claimed by the first write that explains it."""
     if facts.program is None:
         return
-    waiting = [seen for seen in facts.found.of_kind("tensor") if seen.obj.grad_fn is not None]
+    waiting = [seen for seen in facts.found.of_kind("tensor") if grad_node(seen.obj) is not None]
     claimed: set[int] = set()
     for accumulation in accumulations(facts.program):
         spellings = facts.spellings(accumulation.write)

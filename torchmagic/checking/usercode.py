@@ -60,7 +60,9 @@ def _definitions(found: Namespace) -> Iterator[tuple[str, types.CodeType]]:
 
 
 def _is_library_module(name: Any) -> bool:
-    """Tell whether a module is a library's by its file; `__main__` of a notebook has none."""
+    """Tell whether a module is a library's by its file; `__main__` is the user's, whoever started it."""
+    if name == "__main__":
+        return False
     filename = getattr(sys.modules.get(name), "__file__", None) if type(name) is str else None
     return name == "builtins" or (type(filename) is str and not is_user_file(filename))
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from itertools import islice
 
-from torchmagic.autograd_graph import Graph, read_graph
+from torchmagic.autograd_graph import Graph, grad_node, read_graph
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.history import Held, held_tensors, use_of
 from torchmagic.checking.history_fix import history_fix, is_number
@@ -106,7 +106,7 @@ def _uses_of_one_step(held: Held, facts: Facts) -> int:
     losses = (
         seen.obj
         for seen in facts.found.of_kind("tensor")
-        if seen.obj.grad_fn is not None and not seen.obj.dim() and id(seen.obj) not in own
+        if grad_node(seen.obj) is not None and not seen.obj.dim() and id(seen.obj) not in own
     )
     return min((read_graph([loss]).most_uses for loss in islice(losses, 8)), default=0)
 

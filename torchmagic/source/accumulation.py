@@ -64,7 +64,7 @@ def _shape(write: Write, program: Program) -> Shape | None:
         return "container"
     if _is_compared(write):
         return "best"
-    if not _reads_itself(write, program):
+    if _cycle(write, program) is None:
         return None
     return _self_reading_shape(write, value)
 
@@ -105,22 +105,22 @@ def _is_compared(write: Write) -> bool:
     )
 
 
-def _reads_itself(write: Write, program: Program) -> bool:
-    """Tell whether the new value is made from the last one, directly or through names bound in the same loop."""
-    expressions: list[ast.expr] = [write.value] if write.value is not None else []
-    innermost = write.step.loops[-1:] if write.step.loops else ()
-    seen: set[str] = set()
+def _cycle(write: Write, program: Program) -> set[str] | None:
+    """Return the names through which the new value is made from the last one: none when it reads itself directly.
+
+    None when it is not made from itself. The names are those bound in the same loop.
+    """
+    waiting: list[tuple[ast.expr, tuple[str, ...]]] = [] if write.value is None else [(write.value, ())]
     for _ in range(_DEEPEST_ALIAS):
-        following: list[ast.expr] = []
-        for expression in expressions:
+        following: list[tuple[ast.expr, tuple[str, ...]]] = []
+        for expression, through in waiting:
             for read in reads(expression):
                 if read == write.target or (read.root == write.target.root and not write.target.steps):
-                    return True
-                if read.root not in seen and innermost:
-                    seen.add(read.root)
-                    following += _bound_in(read.root, write, program)
-        expressions = following
-    return False
+                    return set(through)
+                if write.step.loops and read.root not in through:
+                    following += [(value, (*through, read.root)) for value in _bound_in(read.root, write, program)]
+        waiting = following
+    return None
 
 
 def _bound_in(name: str, write: Write, program: Program) -> list[ast.expr]:
@@ -137,15 +137,27 @@ def _bound_in(name: str, write: Write, program: Program) -> list[ast.expr]:
 
 
 def _resetting_loops(write: Write, program: Program) -> set[Loop]:
-    """Return the loops in which something gives the target a fresh value, or takes its history away."""
-    targets = program.spellings(write.target, write.step.scope) or [write.target]
+    """Return the loops in which something gives the target a fresh value, or takes its history away.
+
+    Where a value is made from its last one by way of other names, a fresh value of those cuts the history too.
+    """
+    between = _cycle(write, program) if write.kind == "bind" else None
+    scope = write.step.scope
+    spelled = program.spellings(write.target, scope)
+    loops = _resets(write.target, spelled, write, program)
+    for name in between or ():
+        loops |= _resets(Ref(name), program.spellings(Ref(name), scope), write, program)
+    return loops
+
+
+def _resets(target: Ref, spelled: list[Ref], write: Write, program: Program) -> set[Loop]:
     loops: set[Loop] = set()
     for other in program.writes:
         if other is write or not _may_reset(other, program):
             continue
-        spelled = program.spellings(other.target, other.step.scope)
-        local = other.step.scope is write.step.scope and _is_prefix(other.target, write.target)
-        if local or any(_is_prefix(reset, target) for reset in spelled for target in targets):
+        others = program.spellings(other.target, other.step.scope)
+        local = other.step.scope is write.step.scope and _is_prefix(other.target, target)
+        if local or any(_is_prefix(reset, known) for reset in others for known in spelled):
             for context in program.contexts(other.step):
                 loops.update(context.loops)
             if other.how == "for" and isinstance(other.step.node, (ast.For, ast.AsyncFor)):
