@@ -51,7 +51,7 @@ def test_a_mistake_is_reported_once(terminal: pexpect.spawn) -> None:
     shown = run(terminal, 2, [*cell, "", "", ""])
 
     assert shown.startswith("torchcheck: 1 finding · 1 tensor (16 bytes) · ")
-    assert "\n\nwarning  `weights`: `weights.half()` returns a new tensor" in shown
+    assert "\n\nwarning  `weights`: " in shown
     assert shown.count("1 finding") == shown.count("line 4 · discarded-transfer") == 1
     assert "         - weights.half()\n         + weights = weights.half()\n" in shown
 
