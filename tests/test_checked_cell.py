@@ -15,8 +15,8 @@ from torchmagic.report import Report
 
 QUIET = re.compile(r"^torchcheck: nothing wrong", re.MULTILINE)
 
-LOST = "import torch; w = torch.ones(2)\nw.cpu()\n"
-"""Two lines, with a finding on the second."""
+LOST = "import torch; w = torch.ones(2)\nw.half()\nx = w + 1\n"
+"""Three lines, with a warning on the second."""
 
 
 def test_a_report_follows_the_cell(run):
@@ -125,11 +125,11 @@ def test_a_cell_that_is_no_python_has_no_report(run):
 @pytest.mark.parametrize("magic", ["time", "prun", "timeit -n 3 -r 2"])
 def test_magics_above_work(run, magic):
     """The cell is reported on once, however often it ran."""
-    ran = run(f"%%{magic}\n%%torchcheck\nimport torch\nw = torch.ones(2)\nw.cpu()")
+    ran = run(f"%%{magic}\n%%torchcheck\n" + LOST)
 
     assert ran.result.success
     assert ran.reports == 1
-    assert "line 4 · discarded-transfer" in ran.out or magic.startswith("timeit")
+    assert "line 3 · discarded-transfer" in ran.out or magic.startswith("timeit")
 
 
 def test_capture_above_captures_the_report(shell, run):

@@ -13,7 +13,7 @@ from nbclient.exceptions import CellExecutionError
 
 from tests.kernels import running_kernel
 
-LOST = "w = torch.ones(2)\nw.cpu()\nx = 0\n"
+LOST = "w = torch.ones(2)\nw.half()\nx = w + 1\n"
 """Three lines, with a warning on the second."""
 
 

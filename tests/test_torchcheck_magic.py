@@ -14,8 +14,8 @@ from IPython.core.completer import provisionalcompleter
 from torchmagic.findings import Finding
 from torchmagic.report import Report
 
-LOST = "import torch; w = torch.ones(2)\nw.cpu()\nw.mean().item();\n"
-"""Three lines, with a warning on the second and nothing to show."""
+LOST = "import torch; w = torch.ones(2)\nw.half()\nx = w + 1\n"
+"""Three lines, with a warning on the second."""
 
 
 def test_a_line_of_its_own_reports_on_the_namespace_as_it_is(shell, run):
@@ -49,7 +49,7 @@ def test_output_keeps_the_report(shell, run):
 def test_a_kept_report_does_not_confuse_the_next(run):
     """A report about a tensor holds no tensor."""
     run("%%torchcheck -o kept\n" + LOST)
-    run("%reset_selective -f ^w$")
+    run("%reset_selective -f ^[wx]$")
 
     assert run("%torchcheck").out.startswith("torchcheck: nothing wrong · no tensors")
 
@@ -78,7 +78,9 @@ def test_lists_have_commas_or_repeat(run, option):
 
 def test_a_comment_silences_its_line(run):
     """The comment is the user's word on that line."""
-    ran = run("%%torchcheck\nimport torch; w = torch.ones(2)\nw.cpu()  # torchcheck: ignore[discarded-transfer]\nx = 1")
+    ran = run(
+        "%%torchcheck\nimport torch; w = torch.ones(2)\nw.half()  # torchcheck: ignore[discarded-transfer]\nx = w + 1"
+    )
 
     assert ran.out.startswith("torchcheck: nothing wrong")
 
@@ -156,6 +158,18 @@ def test_a_wrong_option_is_one_line_and_the_cell_does_not_run(shell, run, line, 
     assert ran.reports == 0
 
 
+def test_what_is_wrong_with_the_rules_does_not_stop_the_cell(run, monkeypatch):
+    """The cell runs, and its report says it."""
+
+    def fail(*args, **options):
+        raise ImportError("no such rule file")
+
+    monkeypatch.setattr("torchmagic.checking.check", fail)
+    ran = run("%%torchcheck --only off-device\nprint('ran')")
+
+    assert ran.out == "ran\ntorchcheck: the report failed: ImportError: no such rule file\n"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -216,7 +230,7 @@ def test_list_names_the_rules(run):
     """One line each."""
     out = run("%torchcheck list").out
 
-    for rule in ("discarded-transfer", "grad-history"):
+    for rule in ("discarded-transfer", "grad-history", "non-finite", "off-device", "shared-memory", "uncalled-method"):
         assert sum(line.startswith(rule + " ") for line in out.splitlines()) == 1
 
 

@@ -81,11 +81,11 @@ def make_request(
     shell: InteractiveShell, options: Options, raw_cell: str, filename: str | None = None, memory: Any = None
 ) -> CheckRequest:
     """Look at the namespace before the cell's code, and return the request for a report after it."""
-    from torchmagic.checking import take_snapshot
-
     before = None
     # An interrupt is meant for the cell, whose code is about to run.
     with guarded((Exception,)):
+        from torchmagic.checking import take_snapshot
+
         before = take_snapshot(shell.user_ns, hidden=own_names(shell))
     return CheckRequest(shell, options, raw_cell, filename, before, memory)
 
