@@ -34,7 +34,7 @@ def left_in_module(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
         if name in module_internals():
             continue
         strays = [part for part in _parts(value) if _is_elsewhere(part, home)]
-        if strays and _is_used(facts, module, name, strays):
+        if strays and _is_used(facts, module, name, strays) and not _is_cache(facts, seen, name, value):
             yield _misplaced(facts, seen, (name, value), strays, home)
 
 
@@ -80,6 +80,16 @@ def _is_used(facts: Facts, module: Any, name: str, strays: list[Any]) -> bool:
         return True
     layers = [stray for stray in strays if kind_of_value(stray) == "module"]
     return bool(layers) and not any(_has_other_holder(facts, layer, module) for layer in layers)
+
+
+def _is_cache(facts: Facts, seen: Seen, name: str, value: Any) -> bool:
+    """Tell whether a container of tensors is filled outside of the constructor, by device or shape perhaps."""
+    if type(value) not in _CONTAINERS or any(kind_of_value(part) != "tensor" for part in _parts(value)):
+        return False
+    fills = [w for w in _bindings(facts, seen, name) if w.step.scope.name == "__init__" and w.value is not None]
+    return not any(
+        ast.unparse(write.value).strip("[]{}() ") not in ("", "dict", "list") for write in fills if write.value
+    )
 
 
 def _has_other_holder(facts: Facts, layer: Any, module: Any) -> bool:

@@ -1,0 +1,244 @@
+"""discarded-transfer: a conversion of a tensor whose result is dropped is named; on a module it is right."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import COMMON, flags, look
+
+SETUP = (
+    COMMON
+    + """
+DEV = torch.device("meta")
+model = nn.Linear(4, 2)
+loader = [(torch.randn(3, 4), torch.randint(0, 2, (3,))) for _ in range(3)]
+"""
+)
+
+DROPPED = {
+    "loop variable": (
+        """
+for x, y in loader:
+    x.to(DEV)
+    y = y.to(DEV)
+""",
+        [("x", 2, "x = x.to(DEV)")],
+    ),
+    "fields of a batch": (
+        """
+batch = {"x": torch.ones(2), "y": torch.ones(2)}
+batch["x"].to(DEV)
+batch["y"].to(DEV)
+done = 1
+""",
+        [("batch['x']", 2, 'batch["x"] = batch["x"].to(DEV)'), ("batch['y']", 3, 'batch["y"] = batch["y"].to(DEV)')],
+    ),
+    "parameter of a function": (
+        """
+def prep(t):
+    t.half()
+    return t
+x = torch.ones(3)
+z = prep(x)
+""",
+        [("x", 2, "t = t.half()")],
+    ),
+    "chain": (
+        """
+x = torch.ones(3)
+x.float().to(DEV)
+y = x + 1
+""",
+        [("x", 2, "x = x.float().to(DEV)")],
+    ),
+    "attribute": (
+        """
+class C:
+    def __init__(self):
+        self.w = torch.ones(3)
+    def setup(self):
+        self.w.to(DEV)
+c = C()
+c.setup()
+""",
+        [("c.w", 5, "self.w = self.w.to(DEV)")],
+    ),
+    "last line": (
+        """
+x = torch.ones(3)
+x.to(DEV)
+""",
+        [("x", 2, "x = x.to(DEV)")],
+    ),
+    "values of a dict": (
+        """
+for k, v in {"a": torch.ones(2)}.items():
+    v.to(DEV)
+""",
+        [("v", 2, "v = v.to(DEV)")],
+    ),
+    "computed key": (
+        """
+batch = {"a": torch.ones(2), "b": torch.ones(2)}
+for k in batch:
+    batch[k].to(DEV)
+z = 1
+""",
+        [("batch", 3, "batch[k] = batch[k].to(DEV)")],
+    ),
+    "history": (
+        """
+w = torch.ones(3, requires_grad=True)
+w.detach()
+z = w * 2
+""",
+        [("w", 2, "w = w.detach()")],
+    ),
+    "type": (
+        """
+labels = torch.zeros(3)
+labels.long()
+z = 1
+""",
+        [("labels", 2, "labels = labels.long()")],
+    ),
+    "two statements on a line of a function": (
+        """
+def train(m, data, device):
+    m.to(device)
+    for x, y in data:
+        x.to(device); y.to(device)
+        out = m(x)
+try:
+    train(nn.Linear(4, 2), loader, DEV)
+except RuntimeError:
+    pass
+""",
+        [("x", 4, "x = x.to(device); y = y.to(device)"), ("y", 4, "x = x.to(device); y = y.to(device)")],
+    ),
+    "attribute of a module": (
+        """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.mask = torch.ones(4)
+    def forward(self, x):
+        self.mask.to(x.device)
+        return self.fc(x) * self.mask
+m = M().to(DEV)
+o = m(torch.randn(2, 4, device=DEV))
+""",
+        [("m.mask", 7, "self.mask = self.mask.to(x.device)")],
+    ),
+    "elements of a list": (
+        """
+imgs = [torch.ones(2), torch.ones(2)]
+for im in imgs:
+    im.to(DEV)
+z = 1
+""",
+        [("im", 3, "im = im.to(DEV)")],
+    ),
+}
+
+CORRECT = {
+    "module": """
+model.to(DEV)
+model.half()
+z=1
+""",
+    "in place": """
+x = torch.ones(3)
+x.detach_()
+x.requires_grad_(True)
+z=1
+""",
+    "without a name": """
+torch.zeros(1).to(DEV)
+z = 1
+""",
+    "waiting for the device": """
+import time
+x = torch.ones(3)
+t0 = time.perf_counter()
+y = x * 2
+y.cpu()
+dt = time.perf_counter() - t0
+""",
+    "object of the user's": """
+class Box:
+    def __init__(self): self.x = torch.ones(2)
+    def to(self, d):
+        self.x = self.x.to(d); return self
+b = Box()
+b.to(DEV)
+z = 1
+""",
+    "modules in a loop": """
+nets = [nn.Linear(2, 2), nn.Linear(2, 2)]
+for net in nets:
+    net.to(DEV)
+done = True
+""",
+    "module handed to a function": """
+def mv(m):
+    m.to(DEV)
+    return m
+mv(nn.Linear(2, 2))
+z=1
+""",
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), DROPPED.values(), ids=list(DROPPED))
+def test_a_result_that_is_dropped(cell: str, expected: list[tuple[str, int, str]]) -> None:
+    """The finding names the tensor and the line, and binds the result in the text as it was typed."""
+    report = look(SETUP, cell.removeprefix("\n"), only=["discarded-transfer"])
+
+    assert [(f.subject, f.line, f.fix and f.fix.replacement) for f in report.findings] == expected
+    assert report.failures == ()
+
+
+@pytest.mark.parametrize("cell", CORRECT.values(), ids=list(CORRECT))
+def test_a_line_that_is_right(cell: str) -> None:
+    """Nothing is said about correct code."""
+    report = look(SETUP, cell.removeprefix("\n"), only=["discarded-transfer"])
+
+    assert [str(finding) for finding in [*report.findings, *report.notes]] == []
+
+
+def test_the_last_line_may_be_there_to_be_looked_at() -> None:
+    """A conversion that a notebook displays is a note, unless it only moves."""
+    report = look(SETUP, "x = torch.ones(3)\nx.numpy()", only=["discarded-transfer"])
+
+    assert ([f.subject for f in report.findings], [f.subject for f in report.notes]) == ([], ["x"])
+
+
+def test_batches_of_a_data_loader() -> None:
+    """Inside a function that has ended, the batches of a DataLoader are known to be tensors."""
+    cell = """from torch.utils.data import DataLoader, TensorDataset
+def run(batches):
+    for i, (x, y) in enumerate(batches):
+        x.to(DEV)
+        y = y.to(DEV)
+loader = DataLoader(TensorDataset(torch.ones(4, 2), torch.ones(4)))
+run(loader)
+"""
+    assert flags(look(SETUP, cell, only=["discarded-transfer"]), "discarded-transfer") == [("x", 4)]
+
+
+def test_a_statement_of_several_lines_has_no_fix() -> None:
+    """Only a statement on one line is rewritten."""
+    report = look(SETUP, "x = torch.ones(3)\nx.to(\n    DEV,\n)\ndone = True", only=["discarded-transfer"])
+
+    assert [(f.line, f.fix) for f in report.findings] == [(2, None)]
+
+
+def test_an_optimizer_does_not_follow_a_leaf() -> None:
+    """Binding the copy of a tensor that is trained comes with a caveat."""
+    report = look(SETUP, "w = torch.ones(3, requires_grad=True)\nw.to(DEV)", only=["discarded-transfer"])
+
+    assert [f.fix and f.fix.caveat for f in report.findings] == [
+        "An optimizer built from the old tensor does not train the new one."
+    ]
