@@ -96,8 +96,13 @@ def layout_key(seen: Seen) -> tuple[Any, ...] | None:
     if seen.span is None:
         return None
     span = seen.span
-    shape = tuple(seen.obj.shape) if seen.kind == "tensor" else sys.modules["numpy"].ndarray.shape.__get__(seen.obj)
-    return (span.device, span.start, span.end, tuple(int(n) for n in shape))
+    if seen.kind == "tensor":
+        size = seen.obj.element_size()
+        shape, strides = seen.obj.shape, [n * size for n in seen.obj.stride()]
+    else:
+        ndarray = sys.modules["numpy"].ndarray
+        shape, strides = ndarray.shape.__get__(seen.obj), ndarray.strides.__get__(seen.obj)
+    return (span.device, span.start, span.end, *map(int, shape), *map(int, strides))
 
 
 def repeated_dimensions(tensor: Any) -> list[int]:

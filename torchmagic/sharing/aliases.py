@@ -17,6 +17,8 @@ from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word
 from torchmagic.source import Ref
 from torchmagic.source.order import may_follow
 
+TWICE = "was taken before and after"
+
 
 def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield the first verdict about two holders of one library's memory."""
@@ -29,16 +31,29 @@ def _taken_twice(pair: Pair) -> Sharing | None:
     one, two = timeline.capture_of(first), timeline.capture_of(second)
     if one is None or two is None or one.write is two.write or first.place.root == second.place.root:
         return None
-    if layout_key(first.seen) != layout_key(second.seen):
+    if layout_key(first.seen) != layout_key(second.seen) or first.seen.kind != second.seen.kind:
         return None
     if any(_is_door(change, first, one) or _is_door(change, second, two) for change in pair.changes):
         return None
-    if timeline.is_alias(one) == Ref(second.place.root) or timeline.is_alias(two) == Ref(first.place.root):
+    if timeline.is_alias(two) == Ref(first.place.root):
+        return None
+    handed_on = timeline.is_alias(one) == Ref(second.place.root)
+    if handed_on and not _is_carried(pair, one, two):
         return None
     for change in pair.changes:
-        if timeline.follows(change, one) and _precedes(change, two):
-            return _verdict(pair, one, change, "was taken before and after")
+        if handed_on or (timeline.follows(change, one) and _precedes(change, two)):
+            return _verdict(pair, one, change, TWICE)
     return None
+
+
+def _is_carried(pair: Pair, one: Capture, two: Capture) -> bool:
+    """Tell whether `state = next_state` ends a loop that reads the old state after it has got the next one."""
+    if not set(one.step.loops) & set(two.step.loops):
+        return False
+    return any(
+        step.scope is one.step.scope and two.step.order < step.order < one.step.order
+        for step in pair.timeline.reads(pair.new)
+    )
 
 
 def _is_door(change: Change, holder: Holder, capture: Capture) -> bool:
@@ -134,12 +149,14 @@ def _name(holder: Holder) -> str:
 
 def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sharing:
     timeline, new, old = pair.timeline, pair.new, pair.old
-    step, value = timeline.maker(capture)
+    source = (
+        timeline.capture_of(old) if timeline.is_alias(capture) == Ref(old.place.root) and relation == TWICE else capture
+    )
+    step, value = timeline.maker(source or capture)
     word = kind_word(new.seen)
     line, now = at_line(change.line), now_starts(new.seen, new.text)
     said = {
-        "was taken before and after": f"taken before {line} writes it, and `{old.text}` after; both are one {word}"
-        f"{now}; take a copy",
+        TWICE: f"taken before {line} writes it, and `{old.text}` after; both are one {word}{now}; take a copy",
         "got one value with": f"`{old.text}` is the same {word}, and {line} writes both; make two",
         "is another name of": f"another name for `{old.text}`, so {line} writes both{now}; keep a copy",
     }

@@ -14,6 +14,9 @@ from torchmagic.source import Step
 from torchmagic.source.edits import add_after, replace_all, spelled
 from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref
 
+_EXPANDERS = frozenset({"expand", "expand_as", "broadcast_to"})
+_CONVERTERS = frozenset({"cpu", "numpy", "to", "float", "double", "contiguous", "reshape"})
+
 
 def copied_value(
     timeline: Timeline, step: Step, value: ast.expr | None, seen: Seen, holders: list[Holder]
@@ -28,7 +31,7 @@ def copied_value(
         text = replace_all(source, value.lineno, {conversion: "torch.tensor"})
         return Fix(text) if text is not None and _one_line(step) else None
     parts = list(_shared_parts(timeline, step, value, holders))
-    if not parts and element is not None and isinstance(value, (ast.Call, ast.Attribute, ast.Name)):
+    if not parts and (_converts(value) or (element is not None and isinstance(value, (ast.Attribute, ast.Name)))):
         parts = [value]
     if not parts or not _one_line(step):
         return None
@@ -38,6 +41,11 @@ def copied_value(
 
 def _one_line(step: Step) -> bool:
     return step.node.lineno == step.node.end_lineno
+
+
+def _converts(value: ast.expr) -> bool:
+    """Tell whether a value is a conversion that copies only when it has to, such as `x.cpu()`."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CONVERTERS
 
 
 def _copy_of(part: ast.expr, seen: Seen) -> str:
@@ -171,10 +179,13 @@ def repeats_one_value(value: ast.expr | None) -> bool:
             names = [entry.id for entry in entries if isinstance(entry, ast.Name)]
             if len(names) > len(set(names)):
                 return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _EXPANDERS:
+            return True
         if (element := element_expression(node if isinstance(node, ast.expr) else None)) is not None:
             bound = {
                 part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
             }
-            if isinstance(element, ast.Name) and element.id not in bound:
+            inside = element.elts if isinstance(element, (ast.Tuple, ast.List)) else [element]
+            if any(isinstance(part, ast.Name) and part.id not in bound for part in inside):
                 return True
     return False

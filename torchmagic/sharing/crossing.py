@@ -45,7 +45,7 @@ def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: li
         readings = timeline.reads(reader)
         if any(timeline.in_one_loop(change, step, capture) and step is not change.step for step in readings):
             continue  # a buffer that each pass of a loop fills, and a view of it that the pass reads
-        if capture is None and not timeline.reads_after(reader, [change]):
+        if (capture is None or older.is_machinery) and not timeline.reads_after(reader, [change]):
             continue
         return change
     return None

@@ -9,6 +9,7 @@ from torchmagic.namespace.overlap import shares_bytes
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, covers
+from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
 from torchmagic.source import Step, Write
@@ -23,7 +24,7 @@ def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change])
         if holder.is_machinery or holder.place.root in timeline.loop_variables:
             continue
         owner = next((o for o in owners if shares_bytes(o.seen, holder.seen)), None)
-        if owner is None or (owner.seen.obj is holder.seen.obj and owner.place.role == "parameter"):
+        if owner is None or (_is_parameter_itself(holder, owner) and not _is_kept_by_name(holder)):
             continue
         verdict = _judge(timeline, holder, owner, changes)
         if verdict is not None and verdict.subject not in said:
@@ -43,14 +44,22 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     if not later:
         return None
     stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]
-    if holder.container is None:
-        owner_name = str(owner.place.chain[0].key)
-        stale = [s for s in stale if not timeline.in_one_loop(later[0], s, capture) or timeline.mentions(s, owner_name)]
-        if not stale:
-            return None
-    elif not stale and (capture is None or timeline.reads(holder)):
+    owner_name = str(owner.place.chain[0].key)
+    stale = [s for s in stale if not timeline.in_one_loop(later[0], s, capture) or timeline.mentions(s, owner_name)]
+    if holder.container is None and not stale:
+        return None
+    if not stale and (capture is None or timeline.reads(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
     return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _is_parameter_itself(holder: Holder, owner: Holder) -> bool:
+    return owner.seen.obj is holder.seen.obj and owner.place.role == "parameter"
+
+
+def _is_kept_by_name(holder: Holder) -> bool:
+    """Tell whether a variable is called what a person calls a value from before."""
+    return holder.is_variable and bool(words_of(holder.text) & KEPT_WORDS)
 
 
 def _copies(value: ast.expr | None) -> bool:

@@ -77,7 +77,7 @@ def _written_between(timeline: Timeline, entries: list[Holder], changes: list[Ch
     for change in changes:
         for first in captures.values():
             together = any(shared_loops(a, b) for a in change.contexts for b in first.contexts)
-            if first.kept and together and timeline.follows(change, first):
+            if first.kept and together and timeline.follows(change, first, kept=True):
                 return change
             for second in captures.values():
                 if second.write is not first.write and _between(change, first, second):

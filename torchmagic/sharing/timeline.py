@@ -65,7 +65,8 @@ class Timeline:
         return self._captures[key]
 
     def _find_capture(self, holder: Holder) -> Capture | None:
-        best: tuple[int, int, Write] | None = None
+        least: int | None = None
+        nearest: list[Write] = []
         for write, refs in self._stores:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
             if write.kind == "store" and not beyond:
@@ -76,14 +77,23 @@ class Timeline:
                 and not self._constructs(write.step, holder)
             ):
                 continue  # it made another object of the class
-            if beyond is not None and (best is None or (beyond, -write.step.order) <= (best[0], -best[2].step.order)):
-                best = (beyond, write.step.order, write)
-        if best is None:
+            if beyond is not None and (least is None or beyond <= least):
+                nearest = [*nearest, write] if beyond == least else [write]
+                least = beyond
+        if not nearest:
             return None
-        write = best[2]
+        write = self._effective(nearest)
         contexts = self.program.contexts(write.step, element_expression(write.value))
         through = [c for c in contexts if any(_binds(step, holder.place.root) for step in c.steps)]
         return Capture(write, tuple(through or contexts), is_kept(write))
+
+    def _effective(self, nearest: list[Write]) -> Write:
+        """Return the last of the writes that lead equally near; a call is known by the store it runs."""
+        last = max(nearest, key=lambda write: write.step.order)
+        for write in nearest:
+            if write.kind == "store" and any(last.step in c.steps for c in self.program.contexts(write.step)):
+                return write
+        return last
 
     def _constructs(self, step: Step, holder: Holder) -> bool:
         """Tell whether a constructor's statement ran for the object that a holder's variable leads to."""
@@ -92,13 +102,14 @@ class Timeline:
         contexts = self.program.contexts(step)
         return not bound_here or any(_binds(outer, root) for context in contexts for outer in context.steps)
 
-    def follows(self, change: Change, capture: Capture | None) -> bool:
-        """Tell whether a change comes after a capture; what an earlier cell captured comes before every change."""
+    def follows(self, change: Change, capture: Capture | None, *, kept: bool = False) -> bool:
+        """Tell whether a change comes after a capture; what an earlier cell captured comes before every change.
+
+        With `kept`, what was captured in one pass of a loop is still there in the next.
+        """
         if capture is None:
             return True
-        return any(
-            may_follow(later, earlier, kept=capture.kept) for later in change.contexts for earlier in capture.contexts
-        )
+        return any(may_follow(later, earlier, kept=kept) for later in change.contexts for earlier in capture.contexts)
 
     def is_newer(self, one: Holder, other: Holder) -> bool:
         """Tell whether a holder got the memory from, or after, the other one."""
@@ -111,13 +122,12 @@ class Timeline:
 
     def reads_after(self, holder: Holder, changes: list[Change]) -> list[Step]:
         """Return the statements that read a holder's variable or attribute after one of these changes."""
-        name, capture = _spoken_name(holder), self.capture_of(holder)
+        capture = self.capture_of(holder)
         return [
             step
-            for step in self._mentions[name]
-            if (capture is None or step is not capture.step)
-            and any(
-                may_follow(reading, changing)
+            for step in self.reads(holder)
+            if any(
+                may_follow(reading, changing, kept=self.in_one_loop(change, step, capture))
                 for reading in self.program.contexts(step)
                 for change in changes
                 if change.step is not step
