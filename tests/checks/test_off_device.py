@@ -289,6 +289,22 @@ net = Net().to(DEV)
 """,
         [("net.stats", 5)],
     ),
+    "schedule used by a method the cell calls": (
+        """
+class Diffusion(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.betas = torch.linspace(0, 1, 10)
+    def noised(self, x, t):
+        return x * self.betas[t].view(-1, 1)
+    def forward(self, x):
+        return self.fc(x)
+net = Diffusion().to(DEV)
+y = net.noised(torch.randn(2, 3, device=DEV), torch.tensor([1, 2]))
+""",
+        [("net.betas", 5)],
+    ),
     "indices of an embedding": (
         """
 idx = torch.tensor([0, 1])
@@ -511,6 +527,19 @@ stats_mean = torch.zeros(4)
 def norm(t):
     return (t - stats_mean.to(t.device))
 y = emb(norm(x))
+""",
+    "constant of a schedule, read as a number": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.table = torch.ones(5)
+        self.a, self.b = torch.ones(3), torch.ones(3)
+    def forward(self, x, i=0):
+        return self.fc(x) * float(self.table[i] * 2.0) * (self.a / self.b).sum().item()
+    def report(self, factor):
+        return self.a * factor
+net = Net().to(DEV)
 """,
     "cache by device": """
 class Lazy(nn.Module):

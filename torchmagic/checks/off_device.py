@@ -15,7 +15,7 @@ from torchmagic.placement.made_in_place import made_in_place
 from torchmagic.placement.misplaced import Misplaced
 from torchmagic.placement.optimizers import left_in_optimizer
 from torchmagic.placement.together import left_in_batch, used_together
-from torchmagic.placement.wanted_device import off_wanted_device
+from torchmagic.placement.wanted_device import off_wanted_device, strays_by_name
 
 _Subject = tuple[Callable[[Facts, Any], Iterator[Misplaced]], Any]
 
@@ -75,9 +75,8 @@ class OffDevice(Rule):
                 yield left_in_batch, seen
             for step in facts.program.steps if facts.program is not None else ():
                 yield used_together, step
-        if facts.device is not None:
-            for name in facts.found.names:
-                yield off_wanted_device, name
+        for strays in strays_by_name(facts):
+            yield off_wanted_device, strays
 
     def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:
         """Report what is misplaced, unless a judge before did."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from torchmagic.namespace import Seen
 from torchmagic.namespace.children import module_internals
 from torchmagic.placement.misplaced import Misplaced
 from torchmagic.source import Write
-from torchmagic.source.attribute_uses import attribute_uses
+from torchmagic.source.attribute_uses import Attribute, attribute_uses
 from torchmagic.source.edits import spelled
 from torchmagic.source.transfers import is_transfer
 
@@ -72,8 +73,10 @@ def _is_used(facts: Facts, module: Any, name: str, strays: list[Any]) -> bool:
     """Tell whether the class uses the attribute beside other tensors without looking after its device."""
     if facts.program is None:
         return False
-    classes = [kind.__name__ for kind in type.__getattribute__(type(module), "__mro__")[:-1]]
-    uses = attribute_uses(facts.program, classes, name)
+    classes = frozenset(kind.__name__ for kind in type.__getattribute__(type(module), "__mro__")[:-1])
+    plain = frozenset(object.__getattribute__(module, "__dict__")) - {name}
+    modules = frozenset(n for n, value in facts.found.names.items() if type(value) is types.ModuleType)
+    uses = attribute_uses(facts.program, Attribute(name, classes, plain, modules))
     if uses.looked_after:
         return False
     if uses.mixed:

@@ -166,6 +166,8 @@ def _rebuild(facts: Facts, seen: Seen, module: Seen, move: Step) -> Fix | None:
     write = _creation(facts, seen)
     if write is None or write.value is None or facts.source is None or write.step.scope is not move.scope:
         return None
+    if len({place.root for place in seen.places}) > 1:
+        return None  # a scheduler holds the optimizer too
     if not move.scope.unit.is_cell or write.step.order > move.order or move.node.end_lineno != move.line:
         return None
     if move.loops or move.tests or module.places[0].root not in ast.unparse(write.value):

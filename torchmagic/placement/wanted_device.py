@@ -16,15 +16,21 @@ from torchmagic.source.edits import replace_all
 _DATA = ("torch.utils.data",)
 
 
-def off_wanted_device(facts: Facts, name: str) -> Iterator[Misplaced]:
-    """Judge what one variable reaches against the device the user asked for."""
+def strays_by_name(facts: Facts) -> list[list[Seen]]:
+    """Return the tensors off the device the user asked for, one list for each variable that reaches some."""
+    strays: dict[str, list[Seen]] = {}
+    for seen in facts.found.of_kind("tensor") if facts.device is not None else ():
+        if _is_off(facts, seen):
+            strays.setdefault(seen.places[0].root, []).append(seen)
+    return list(strays.values())
+
+
+def off_wanted_device(facts: Facts, strays: list[Seen]) -> Iterator[Misplaced]:
+    """Report what one variable reaches, by the variable when all of it is elsewhere."""
     if facts.device is None:
         return
-    strays = [seen for seen in facts.found.of_kind("tensor") if seen.places[0].root == name and _is_off(facts, seen)]
-    if not strays:
-        return
     first = strays[0]
-    whole = facts.found.find(facts.found.names.get(name))
+    whole = facts.found.find(facts.found.names.get(first.places[0].root))
     device = str(devices.device_of(first.obj))
     all_off = whole is not None and whole.kind == "module" and devices.home_of(whole.obj) == device
     subject = whole.subject if whole is not None and all_off else first.subject

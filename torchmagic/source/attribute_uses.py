@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchmagic.source.program import Program
@@ -22,32 +22,57 @@ class AttributeUses:
 
     mixed: bool = False
     looked_after: bool = False
-    mentioned: bool = False
 
 
-def attribute_uses(program: Program, classes: Iterable[str], name: str) -> AttributeUses:
-    """Read the methods of a class and its bases, the constructor aside."""
-    mixed = looked_after = mentioned = False
-    for scope in _methods(program, set(classes)):
+@dataclass(frozen=True)
+class Attribute:
+    """The attribute in question, and names that are no tensors of another device beside it.
+
+    `classes` are the class and its bases; `plain` are the other attributes that no move reaches; `modules` are the
+    imported modules.
+    """
+
+    name: str
+    classes: frozenset[str]
+    plain: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+
+def attribute_uses(program: Program, attribute: Attribute) -> AttributeUses:
+    """Read the methods of a class that its forward pass or the cell runs."""
+    mixed = looked_after = False
+    for scope in _methods(program, attribute.classes):
         steps = [step for step in program.steps if step.scope is scope]
         moves_something = any(True for step in steps for own in step.own_expressions() for _ in transfers(own))
         aliases: set[str] = set()
         for step in steps:
-            aliases |= _new_aliases(step, scope, name, aliases)
-            for node, chain in _uses(step, scope, name, aliases):
-                mentioned = True
+            aliases |= _new_aliases(step, scope, attribute.name, aliases)
+            for node, chain in _uses(step, scope, attribute.name, aliases):
                 if any(_cares(part) for part in chain):
                     looked_after = True
-                elif _mixes(node, chain):
+                elif _mixes(node, chain, scope, attribute, aliases):
                     mixed = True
                     looked_after = looked_after or moves_something
-    return AttributeUses(mixed, looked_after, mentioned)
+    return AttributeUses(mixed, looked_after)
 
 
-def _methods(program: Program, classes: set[str]) -> Iterator[Scope]:
-    for scope in program.scopes:
-        if scope.class_name in classes and scope.parameters and scope.name not in ("__init__", "__repr__"):
-            yield scope
+def _methods(program: Program, classes: frozenset[str]) -> Iterator[Scope]:
+    """Yield the forward method, those it calls, and those that are called from outside of the class."""
+    methods = [s for s in program.scopes if s.class_name in classes and s.parameters and s.name != "__init__"]
+    used = {"forward", "__call__"}
+    for call, step in program.calls:
+        if isinstance(call.func, ast.Attribute) and step.scope.class_name not in classes:
+            used.add(call.func.attr)
+    while True:
+        reached = [scope for scope in methods if scope.name in used]
+        inner = {
+            call.func.attr
+            for call, step in program.calls
+            if step.scope in reached and isinstance(call.func, ast.Attribute)
+        }
+        if inner <= used:
+            return iter(reached)
+        used |= inner
 
 
 def _uses(step: Step, scope: Scope, name: str, aliases: set[str]) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
@@ -95,33 +120,38 @@ def _cares(part: ast.AST) -> bool:
     return is_transfer(part) or (isinstance(part, ast.Attribute) and part.attr in _PLACES_ITSELF)
 
 
-def _mixes(node: ast.expr, chain: list[ast.AST]) -> bool:
-    """Tell whether the attribute's values meet those of another operand."""
+def _mixes(node: ast.expr, chain: list[ast.AST], scope: Scope, attribute: Attribute, aliases: set[str]) -> bool:
+    """Tell whether the attribute's values meet those of something else, in an operator or a call."""
     if any(isinstance(part, ast.Attribute) and part.attr in _ASKS_ONLY for part in chain):
         return False
-    for part in chain:
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.args:
-            return part.func.attr not in _LOOKS_THROUGH  # self.mask.mul(x)
     end = chain[-1]
-    inside = [node, *chain[:-1]]
-    if isinstance(end, ast.BinOp):
-        return not isinstance(end.right if end.left in inside else end.left, ast.Constant)
-    if isinstance(end, ast.Compare):
-        return not any(isinstance(side, ast.Constant) for side in (end.left, *end.comparators))
-    if isinstance(end, ast.AugAssign):
-        return not isinstance(end.value, ast.Constant) and end.value in inside
     if isinstance(end, ast.keyword):
         return True
-    if isinstance(end, ast.Call):
-        if end.func in inside:
-            return bool(end.args or end.keywords)  # a layer of a list is called
-        return _computes(end)
-    return False
+    meetings = [part for part in chain[:-1] if _takes_operands(part)]  # self.mask.mul(x)
+    is_layer = isinstance(end, ast.Call) and end.func in (node, *chain[:-1])  # a layer of a list is called
+    if isinstance(end, (ast.BinOp, ast.Compare, ast.AugAssign)) or is_layer or _takes_operands(end):
+        meetings.append(end)
+    own = {id(part) for part in ast.walk(node)}
+    for part in chain:
+        own |= {id(inner) for inner in ast.walk(part.slice)} if isinstance(part, ast.Subscript) else set()
+    return any(_has_stranger(meeting, own, scope.parameters[0], attribute, aliases) for meeting in meetings)
 
 
-def _computes(call: ast.Call) -> bool:
-    """Tell whether a call takes the attribute beside something else: a torch function, a method, a layer."""
-    function = call.func
-    if isinstance(function, ast.Name) or any(isinstance(a, ast.Starred) for a in call.args):
+def _takes_operands(part: ast.AST) -> bool:
+    is_method_call = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and bool(part.args)
+    return is_method_call and part.func.attr not in _LOOKS_THROUGH  # type: ignore[attr-defined]
+
+
+def _has_stranger(meeting: ast.AST, own: set[int], this: str, attribute: Attribute, aliases: set[str]) -> bool:
+    """Tell whether an expression names anything besides the attribute that may be a tensor of another device."""
+    if isinstance(meeting, ast.AugAssign) and not any(id(part) in own for part in ast.walk(meeting.value)):
         return False
-    return len(call.args) + len(call.keywords) > 1 or isinstance(function, ast.Attribute)
+    for part in ast.walk(meeting):
+        if id(part) in own:
+            continue
+        if isinstance(part, ast.Name) and part.id != this and part.id not in attribute.modules | aliases:
+            return True
+        is_own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == this
+        if is_own and part.attr not in attribute.plain | {attribute.name}:  # type: ignore[attr-defined]
+            return True
+    return False
