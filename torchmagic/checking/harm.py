@@ -12,7 +12,7 @@ from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Ref, ref_of
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.hazards import is_uninitialised, nonfinite_literal
-from torchmagic.source.operations import calls, handled_names, is_alias, masks, mixes, only_passes, selects
+from torchmagic.source.operations import GRADIENTS, calls, handled_names, is_alias, masks, mixes, only_passes, selects
 
 _STORES = frozenset({"append", "appendleft", "insert", "add", "extend", "[]=", "setdefault", "put", "push", "update"})
 _FILLED = frozenset({"call", "backward", "step"})
@@ -96,11 +96,24 @@ class Harm:
         if node.has("array"):
             return not self.uses_torch(node)
         if self.is_written(node):
-            return not any(masks(d.value) and nonfinite_literal(d.value) for d in self.poison.path(node))
+            return not any(self._writes_markers(definition) for definition in self.poison.path(node))
         if node.has("number"):
             return False
         path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
         return bool(path) and all(d.how in ("entry", "for") or only_passes(d.value) for d in path)
+
+    def _writes_markers(self, definition: Definition) -> bool:
+        literal = nonfinite_literal(definition.value)
+        return literal is not None and masks(definition.value) and "nan" not in ast.unparse(literal).lower()
+
+    def is_marker(self, node: Node) -> bool:
+        """Tell whether a mask is there on purpose; -Inf that was computed may have done what it did by accident."""
+        if not self.is_mask(node):
+            return False
+        if node.has("number") or not node.only_negative or self._is_selected(node):
+            return True
+        path = list(self.poison.path(node))
+        return any(masks(d.value) for d in path) or self.is_stored_by_mask(path)
 
     @property
     def _losses(self) -> set[str]:
@@ -183,7 +196,7 @@ class Harm:
             return False
         if self.is_data(node):
             return False
-        bad_sources = [source for source in node.sources if source is not node]
+        bad_sources = node.sources - self.poison.downstream(node) - {node}  # what it reached itself is no excuse
         if self.is_written(node) or bad_sources:
             return self.mixes(node) or any(value.has_history for value in node.values)
         return True
@@ -196,7 +209,7 @@ class Harm:
             if other is not node and not other.has("gradient")
         ):
             return False
-        if node.key.partition(".")[0] in self.handled:
+        if node.key.partition(".")[0] in self.handled or (node.key in self._losses and GRADIENTS in self.handled):
             return True
         return any(self._holds_floats(definition) for definition in self.poison.finite_users(node))
 

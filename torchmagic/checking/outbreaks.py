@@ -40,7 +40,7 @@ class Outbreaks:
         """Yield the outbreaks, those that do harm first."""
         nodes = list(self.poison.nodes.values())
         harmful = {node for node in nodes if self.harm.harms(node)}
-        masks = {node for node in nodes if node not in harmful and self.harm.is_mask(node)}
+        masks = {node for node in nodes if node not in harmful and self.harm.is_marker(node)}
         told: set[Node] = set()
         for group in _components([node for node in nodes if node not in masks]):
             if not group & harmful:

@@ -83,9 +83,14 @@ class Bindings:
         if gradients:
             found |= owner.names.get(key + GRAD, set())
         if not found and owner is self.cell and not key.endswith(GRAD):
-            entry = self._made.setdefault(("entry", ref.root), Definition(ref.root, "entry", top=True))
-            found = {entry}
+            found = self._enter(ref.root)
         return found
+
+    def _enter(self, root: str) -> set[Definition]:
+        """Return the definition of a variable that the cell found in place."""
+        entry = self._made.setdefault(("entry", root), Definition(root, "entry", top=True))
+        self.cell.names.setdefault(root, {entry})
+        return {entry}
 
     def _define(
         self,
@@ -121,8 +126,7 @@ class Bindings:
         if not old:
             old = owner.lookup(key) if not key.endswith(GRAD) else set()
             if not old and owner is self.cell and not key.endswith(GRAD):
-                root = key.partition(".")[0]
-                old = {self._made.setdefault(("entry", root), Definition(root, "entry", top=True))}
+                old = self._enter(key.partition(".")[0])
         definition.before |= old - {definition}
         owner.names[key] = old | {definition}
 

@@ -43,9 +43,16 @@ _HANDLES = frozenset(
         "nan_to_num_", "nanprod", "nancumsum",
     }
 )  # fmt: skip
+_NARROW = frozenset({"float16", "half"})
+"""Types that values may not fit into."""
+
 _SELECTS = frozenset(
     {"softmax", "log_softmax", "logsumexp", "Categorical", "multinomial", "topk", "logaddexp", "cross_entropy"}
 )
+
+
+GRADIENTS = "<gradients>"
+"""Stands among the handled names for the gradients of whatever."""
 
 
 def call_name(node: ast.Call) -> str:
@@ -86,7 +93,10 @@ def only_passes(expression: ast.AST | None) -> bool:
         return False
     if any(call_name(call) in _FILES for call in calls(expression)):
         return True
-    if any(isinstance(node, ast.BinOp) for node in ast.walk(expression)):
+    if any(
+        isinstance(node, ast.BinOp) or (isinstance(node, ast.Attribute) and node.attr in _NARROW)
+        for node in ast.walk(expression)
+    ):
         return False
     return all(call_name(call) in _PASSES for call in calls(expression))
 
@@ -98,6 +108,8 @@ def handled_names(trees: Iterator[ast.AST]) -> set[str]:
         for call in calls(tree):
             if call_name(call) in _HANDLES:
                 names |= {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+                if any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(call)):
+                    names.add(GRADIENTS)
     return names
 
 
