@@ -91,6 +91,11 @@ def home_of(module: Any) -> str | None:
     return next(iter(devices)) if len(devices) == 1 else None
 
 
+def is_built_for(method: str) -> bool:
+    """Tell whether this build of torch can run `x.cuda()`; asking so starts no driver."""
+    return method != "cuda" or bool(sys.modules["torch"].backends.cuda.is_built())
+
+
 def spelled(device: str) -> str:
     """Spell a device as a Python literal; the first accelerator is usually written without its number."""
     return f'"{device.removesuffix(":0")}"'

@@ -494,6 +494,13 @@ def test_a_line_with_two_mistakes_gets_both_parentheses() -> None:
     assert {f.fix.replacement for f in report.findings if f.fix} == {"row = {'loss': loss.item(), 'acc': acc.item()}"}
 
 
+def test_a_conversion_is_bound_too() -> None:
+    """With the parentheses alone, the copy would be dropped."""
+    report = look(SETUP, "x = torch.ones(3)\nx.half\ny = x", only=["uncalled-method"])
+
+    assert [f.fix and f.fix.replacement for f in report.findings] == ["x = x.half()"]
+
+
 def test_many_methods_in_one_list_are_one_finding() -> None:
     """A long list is counted, not repeated."""
     report = look(SETUP, "values = []\nfor i in range(40):\n    values.append(torch.ones(()).item)")

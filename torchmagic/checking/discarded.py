@@ -13,7 +13,7 @@ from torchmagic.kinds import kind_of_value
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import ANY, Ref, Step, ref_of
 
-_CONVERSIONS = frozenset(
+CONVERSIONS = frozenset(
     {
         "to", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "int", "long", "short", "bool", "type_as",
         "detach", "clone", "contiguous", "numpy", "pin_memory",
@@ -61,7 +61,7 @@ def discarded_conversions(facts: Facts) -> list[Any]:
 
 
 def _is_conversion(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr in _CONVERSIONS
+    return isinstance(call.func, ast.Attribute) and call.func.attr in CONVERSIONS
 
 
 def _is_timed(facts: Facts) -> bool:

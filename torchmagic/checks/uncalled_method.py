@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchmagic.checking import Facts, Rule
+from torchmagic.checking.discarded import CONVERSIONS
 from torchmagic.checking.held_methods import Held, held_methods, is_meant_as_function, writes_of_method
 from torchmagic.checking.methods import Uncalled, is_mistake, uncalled
+from torchmagic.devices import is_built_for
 from torchmagic.findings import Finding, Fix, Level
-from torchmagic.source.edits import add_after, first_words
+from torchmagic.source.edits import add_after, first_words, spelled
 from torchmagic.source.scopes import is_displayed
 
 _WITHOUT: dict[str, str] = {
@@ -30,7 +32,7 @@ class _Mistake:
 
     method: Uncalled | None = None
     held: Held | None = None
-    node: ast.expr | None = None
+    node: ast.Attribute | None = None
     line: int | None = None
 
 
@@ -99,7 +101,7 @@ class UncalledMethod(Rule):
         )
 
 
-def _only(named: list[Uncalled], held: Held) -> ast.expr | None:
+def _only(named: list[Uncalled], held: Held) -> ast.Attribute | None:
     """Return the one place in the text that can have made what is held, when there is but one."""
     places = [m.node for m in named if m.name == held.name and m.use.kind in ("store", "return", "argument")]
     return places[0] if len(places) == 1 else None
@@ -145,10 +147,20 @@ def _fix(facts: Facts, subject: _Mistake) -> Fix | None:
         return None
     if subject.method is not None and not subject.method.needs_no_argument:
         return None
+    if subject.node.attr == "cuda" and not is_built_for("cuda"):
+        return None  # the right line would fail here
     same_line = [
         method.node
         for method in uncalled(facts)
         if method.node.end_lineno == subject.line and method.needs_no_argument and is_mistake(facts, method)
     ]
     text = add_after(facts.source, subject.line, [(node, "()") for node in [subject.node, *same_line]])
+    if text is not None and subject.method is not None and _is_lost_conversion(subject.method):
+        text = f"{spelled(facts.source, subject.node.value)} = {text}"
     return Fix(text) if text is not None else None
+
+
+def _is_lost_conversion(method: Uncalled) -> bool:
+    """Tell whether the call alone would still be lost: a tensor's conversion that begins a line."""
+    starts = method.step.scope.unit.source.line(method.step.line).lstrip().startswith(ast.unparse(method.node))
+    return method.use.kind == "statement" and method.kind == "tensor" and method.name in CONVERSIONS and starts
