@@ -620,7 +620,368 @@ for x, y in data:
     adam.step()
 adam.load_state_dict(saved2["opt"])
 """,
-        [],
+        [("saved2", 8)],
+    ),
+    "the legacy constructor": (
+        """
+arr = np.arange(4, dtype=np.float32)
+t = torch.Tensor(arr)
+arr[0] = 99
+print(t[0])
+""",
+        [("t", 3)],
+    ),
+    "a trajectory returned by a method": (
+        """
+class Sim:
+    def __init__(self, n):
+        self.x = torch.zeros(n)
+    def run(self, steps):
+        traj = []
+        for _ in range(steps):
+            self.x += 1
+            traj.append(self.x)
+        return traj
+sim = Sim(2)
+traj = sim.run(4)
+stacked = torch.stack(traj)
+""",
+        [("traj", 9)],
+    ),
+    "hidden states in a dict": (
+        """
+hidden = torch.zeros(1, 4)
+states = {}
+for t in range(3):
+    hidden.add_(1)
+    states[t] = hidden
+""",
+        [("states", 6)],
+    ),
+    "observations in one array": (
+        """
+obs_buf = np.zeros((2, 3), dtype=np.float32)
+def get_obs(t):
+    obs_buf[:] = t
+    return torch.from_numpy(obs_buf)
+first = get_obs(1)
+second = get_obs(2)
+print((first - second).abs().sum())
+""",
+        [("first", 5)],
+    ),
+    "a buffer that is handed one state": (
+        """
+class Buffer:
+    def __init__(self):
+        self.data = []
+    def add(self, s, a):
+        self.data.append((s, a))
+buf = Buffer()
+s = np.zeros(2)
+for i in range(3):
+    s[i % 2] += 1
+    buf.add(s, i)
+""",
+        [("buf.data", 6)],
+    ),
+    "layers repeated in a list": (
+        """
+layers = [nn.Linear(4, 4)] * 3
+mlp = nn.Sequential(*layers)
+print(sum(p.numel() for p in mlp.parameters()))
+""",
+        [("layers", 2)],
+    ),
+    "an array standardised through its tensor": (
+        """
+import numpy as np
+data_np = np.random.rand(4, 3).astype(np.float32)
+X = torch.as_tensor(data_np)
+X.sub_(X.mean(0))
+print(data_np.mean(0))
+""",
+        [("X", 4)],
+    ),
+    "two results of one function": (
+        """
+def make_views(x):
+    a = x
+    b = x
+    a += 1
+    return a, b
+x = torch.zeros(3)
+a, b = make_views(x)
+""",
+        [("a", 3)],
+    ),
+    "a target network that is the network": (
+        """
+q = nn.Linear(3, 2)
+q_target = q
+o = torch.optim.Adam(q.parameters())
+for _ in range(3):
+    target = q_target(torch.randn(4, 3)).max(1).values.detach()
+    loss = F.mse_loss(q(torch.randn(4, 3)).max(1).values, target)
+    o.zero_grad(); loss.backward(); o.step()
+""",
+        [("q_target", 3)],
+    ),
+    "a target encoder that is the encoder": (
+        """
+class BYOL(nn.Module):
+    def __init__(self, enc):
+        super().__init__()
+        self.online = enc
+        self.target = enc
+        self.head = nn.Linear(3, 3)
+byol = BYOL(nn.Linear(5, 3))
+o = torch.optim.SGD(byol.parameters(), lr=0.1)
+for x, _ in data:
+    loss = F.mse_loss(byol.head(byol.online(x)), byol.target(x).detach())
+    o.zero_grad(); loss.backward(); o.step()
+""",
+        [("byol.target", 6)],
+    ),
+    "a mask made by expand": (
+        """
+mask = torch.ones(1, 4).expand(3, 4)
+mask[0, 1] = 0
+""",
+        [("mask", 2)],
+    ),
+    "an addition that torch refuses": (
+        """
+x = torch.arange(8.0)
+x[2:] += x[:-2]
+""",
+        [("x", 3)],
+    ),
+    "a window shifted to the left": (
+        """
+window = torch.zeros(5, 2)
+for t in range(3):
+    window[:-1] = window[1:]
+    window[-1] = t
+""",
+        [("window", 4)],
+    ),
+    "a shifted tensor over an array": (
+        """
+h = torch.from_numpy(np.zeros((3, 4)))
+h[:, :-1] = h[:, 1:]
+""",
+        [("h", 3)],
+    ),
+    "a changed copy of a configuration": (
+        """
+config = {"mean": torch.zeros(3), "std": torch.ones(3)}
+def scaled(cfg, k):
+    new = dict(cfg)
+    new["std"] *= k
+    return new
+big = scaled(config, 10)
+""",
+        [("config['std']", 2)],
+    ),
+    "a replaced field of a dataclass": (
+        """
+from dataclasses import dataclass, replace
+@dataclass
+class Particle:
+    pos: torch.Tensor
+    mass: float
+p = Particle(torch.zeros(2), 1.0)
+q = replace(p, mass=2.0)
+q.pos += 1
+""",
+        [("q.pos", 8)],
+    ),
+    "annotations resized twice": (
+        """
+targets = [{"boxes": torch.ones(2, 4)} for _ in range(2)]
+def resize(t, f):
+    t["boxes"] *= f
+    return t
+resized = [resize(t, 0.5) for t in targets]
+again = [resize(t, 0.5) for t in targets]
+""",
+        [("resized[0]['boxes']", 4)],
+    ),
+    "first weights kept in the module": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(5, 3)
+        self.init_w = self.fc.weight.data
+net = Net()
+o = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in data:
+    o.zero_grad(); F.cross_entropy(net(x), y).backward(); o.step()
+drift = (net.fc.weight - net.init_w).norm()
+""",
+        [("net.init_w", 6)],
+    ),
+    "snapshots of parameter lists": (
+        """
+snapshots = []
+w = nn.Linear(2, 1)
+o = torch.optim.SGD(w.parameters(), lr=0.1)
+for _ in range(4):
+    o.zero_grad()
+    w(torch.ones(3, 2)).pow(2).mean().backward()
+    o.step()
+    snapshots.append([p.data for p in w.parameters()])
+""",
+        [("snapshots", 9)],
+    ),
+    "snapshots in numpy": (
+        """
+snapshots = {}
+w = nn.Linear(2, 1)
+o = torch.optim.SGD(w.parameters(), lr=0.1)
+for e in range(4):
+    o.zero_grad()
+    w(torch.ones(3, 2)).pow(2).mean().backward()
+    o.step()
+    snapshots[e] = w.weight.detach().cpu().numpy()
+""",
+        [("snapshots", 9)],
+    ),
+    "states compared": (
+        """
+early = dict(model.state_dict())
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+late = dict(model.state_dict())
+same = all(torch.equal(early[k], late[k]) for k in early)
+""",
+        [("early", 2)],
+    ),
+    "a proximal reference": (
+        """
+ref = [p.detach() for p in model.parameters()]
+for x, y in data:
+    opt.zero_grad()
+    prox = sum(((p - r) ** 2).sum() for p, r in zip(model.parameters(), ref))
+    (F.cross_entropy(model(x), y) + prox).backward()
+    opt.step()
+""",
+        [("ref", 2)],
+    ),
+    "an image drawn after it was wrapped": (
+        """
+weights = {n: p.clone() for n, p in model.named_parameters()}
+img = np.zeros((4, 4), dtype=np.uint8)
+tens = torch.from_numpy(img)
+img[1:3, 1:3] = 255
+flipped = tens.flip(0)
+""",
+        [("tens", 4)],
+    ),
+    "an original that is clamped": (
+        """
+scores = torch.tensor([3.0, 1.0, 2.0])
+original = scores
+scores.clamp_(max=2)
+print(original)
+""",
+        [("original", 3)],
+    ),
+    "an array sorted in place": (
+        """
+scores = torch.tensor([3.0, 1.0, 2.0])
+arr = scores.numpy()
+arr.sort()
+""",
+        [("arr", 3)],
+    ),
+    "pairs of one tensor": (
+        """
+a = torch.zeros(3)
+pairs = [(a, i) for i in range(3)]
+pairs[0][0].fill_(1)
+""",
+        [("pairs", 3)],
+    ),
+    "sums repeated in an object": (
+        """
+class Accum:
+    def __init__(self, n):
+        self.sums = [torch.zeros(2)] * n
+    def add(self, i, v):
+        self.sums[i] += v
+acc = Accum(3)
+for i in range(3):
+    acc.add(i, torch.ones(2))
+""",
+        [("acc.sums", 4)],
+    ),
+    "rows of an expanded tensor": (
+        """
+rows = list(torch.zeros(1, 2).expand(3, 2))
+rows[0] += 1
+""",
+        [("rows", 2)],
+    ),
+    "one tensor under two literal keys": (
+        """
+sync = torch.zeros(2)
+d = {"train": sync, "val": sync}
+d["train"] += 1
+""",
+        [("d", 3)],
+    ),
+    "frames of one array": (
+        """
+arr = np.zeros(3)
+frames = []
+for t in range(3):
+    arr[t] = 1
+    frames.append(torch.from_numpy(arr))
+""",
+        [("frames", 6)],
+    ),
+    "a state that its successor overwrites": (
+        """
+class Env:
+    def __init__(self):
+        self.state = np.zeros(2, dtype=np.float32)
+    def reset(self):
+        self.state[:] = 0
+        return self.state
+    def step(self, a):
+        self.state += a
+        return self.state, 1.0, False
+env = Env()
+state = env.reset()
+for t in range(3):
+    next_state, r, done = env.step(1)
+    td = r + model[0].bias.sum().item() * (next_state - state).sum()
+    state = next_state
+""",
+        [("state", 10)],
+    ),
+    "a view kept by name": (
+        """
+x = torch.ones(3)
+y = x.view(3, 1)
+y_before = y
+x.zero_()
+print(y_before)
+""",
+        [("y_before", 4)],
+    ),
+    "a bias before and after": (
+        """
+with torch.no_grad():
+    old_bias = model[0].bias
+    for p in model.parameters():
+        p.add_(1.0)
+    change = model[0].bias - old_bias
+""",
+        [("old_bias", 3)],
     ),
 }
 
@@ -1352,6 +1713,341 @@ y = t.sum(1)
 idx = np.arange(6)
 np.random.shuffle(idx)
 xb = t[idx[:3]]
+""",
+    "a checkpoint file of the best epoch": """
+def evaluate(net, batches):
+    net.eval()
+    correct = 0
+    with torch.no_grad():
+        for x, y in batches:
+            correct += (net(x).argmax(1) == y).sum().item()
+    return correct
+best = 0
+for epoch in range(2):
+    for x, y in data:
+        opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+    acc = evaluate(model, data)
+    if acc > best:
+        best = acc
+        torch.save(model.state_dict(), "/tmp/x.pt")
+""",
+    "an image drawn, then wrapped": """
+img = np.zeros((4, 4, 3), dtype=np.float32)
+img[1:3] = 1
+t = torch.from_numpy(img).permute(2, 0, 1)
+t = (t - 0.5) / 0.5
+batch = t.unsqueeze(0)
+""",
+    "a meter": """
+class Meter:
+    def __init__(self):
+        self.total = torch.zeros(3)
+        self.n = 0
+    def update(self, v):
+        self.total += v
+        self.n += 1
+    def compute(self):
+        return self.total / self.n
+m = Meter()
+hist = []
+for x, y in data:
+    m.update(model(x).mean(0).detach())
+    hist.append(m.compute())
+""",
+    "two parts standardised in place": """
+x = torch.randn(6, 3)
+train, val = x[:4], x[4:]
+train -= train.mean(0)
+val -= val.mean(0)
+""",
+    "rows of a pool": """
+pool = torch.zeros(4, 3)
+slots = [pool[i] for i in range(4)]
+for i, s in enumerate(slots):
+    s.fill_(i)
+total = pool.sum()
+""",
+    "noise drawn anew": """
+noise = torch.empty(4, 5)
+for x, y in data:
+    noise.normal_()
+    out = model(x + noise)
+""",
+    "an optimizer state that is only read": """
+opt_state = opt.state_dict()
+lr = opt_state["param_groups"][0]["lr"]
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+""",
+    "parameter groups": """
+param_groups = [{"params": model[0].parameters()}, {"params": model[2].parameters(), "lr": 0.01}]
+sgd = torch.optim.SGD(param_groups, lr=0.1, momentum=0.9)
+params = list(model.parameters())
+for x, y in data:
+    sgd.zero_grad(); F.cross_entropy(model(x), y).backward()
+    torch.nn.utils.clip_grad_norm_(params, 1.0)
+    sgd.step()
+print(sum(p.norm() for p in params))
+""",
+    "two models compared": """
+model2 = copy.deepcopy(model)
+model2.load_state_dict(model.state_dict())
+o2 = torch.optim.SGD(model2.parameters(), lr=0.1)
+for x, y in data:
+    o2.zero_grad(); F.cross_entropy(model2(x), y).backward(); o2.step()
+sd1, sd2 = model.state_dict(), model2.state_dict()
+diff = sum((sd1[k] - sd2[k]).abs().sum() for k in sd1)
+""",
+    "an average of weights": """
+sd = model.state_dict()
+avg = {k: torch.zeros_like(v) for k, v in sd.items()}
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+    for k, v in model.state_dict().items():
+        avg[k] += v / len(data)
+""",
+    "federated averaging": """
+global_model = nn.Linear(5, 3)
+clients = []
+for c in range(2):
+    local = copy.deepcopy(global_model)
+    o = torch.optim.SGD(local.parameters(), lr=0.1)
+    for x, y in data:
+        o.zero_grad(); F.cross_entropy(local(x), y).backward(); o.step()
+    clients.append(local.state_dict())
+new = {k: torch.stack([c[k] for c in clients]).mean(0) for k in clients[0]}
+global_model.load_state_dict(new)
+""",
+    "a ring buffer": """
+buf = torch.zeros(10, 3)
+ptr = 0
+for t in range(12):
+    buf[ptr % 10] = torch.randn(3)
+    ptr += 1
+sample = buf[torch.randint(0, 10, (4,))]
+last = buf[(ptr - 1) % 10]
+""",
+    "gradients looked at": """
+x = torch.randn(4, 3, requires_grad=True)
+y = x * 2
+y_np = y.detach().numpy()
+loss = y.sum()
+loss.backward()
+g = x.grad
+g_np = x.grad.numpy()
+x.grad.zero_()
+""",
+    "embeddings looked at before and after": """
+emb = nn.Embedding(6, 3)
+W = emb.weight.detach()
+nearest = (W @ W[0]).argsort()
+o = torch.optim.SGD(emb.parameters(), lr=0.1)
+for _ in range(3):
+    o.zero_grad(); emb(torch.tensor([1, 2])).sum().backward(); o.step()
+W = emb.weight.detach()
+nearest = (W @ W[0]).argsort()
+""",
+    "a symmetric matrix": """
+A = np.random.rand(5, 5)
+B = A.T
+A += A.T.copy()
+A /= 2
+t = torch.from_numpy(A)
+v, w = torch.linalg.eigh(t)
+""",
+    "repeated values that are stacked": """
+z = torch.zeros(3)
+a = [z] * 2
+b = torch.stack(a)
+b += 1
+""",
+    "rows of their own": """
+grid = [[0] * 3 for _ in range(3)]
+grid[0][0] = 1
+rows = [[]  for _ in range(3)]
+rows[0].append(torch.ones(1))
+idx = [[0, 1]] * 2
+names = [None] * 3
+names[0] = torch.ones(2)
+names[1] = torch.zeros(2)
+""",
+    "a cache": """
+class Cache:
+    def __init__(self, x):
+        self.x = x
+        self.store = {}
+    def __getitem__(self, i):
+        if i not in self.store:
+            self.store[i] = self.x[i] * 2
+        return self.store[i]
+c = Cache(torch.randn(4, 3))
+a, b = c[0], c[0]
+""",
+    "a counter in a data set": """
+class Count:
+    def __init__(self, x):
+        self.x, self.hits = x, torch.zeros(4)
+    def __getitem__(self, i):
+        self.hits[i] += 1
+        return self.x[i]
+c = Count(torch.randn(4, 3))
+a, b = c[0], c[1]
+""",
+    "initialisation": """
+def init_weights(m):
+    if isinstance(m, nn.Linear):
+        nn.init.xavier_uniform_(m.weight)
+        m.bias.data.fill_(0.01)
+model.apply(init_weights)
+w = model[0].weight
+nn.init.zeros_(model[0].bias)
+b = model[0].bias
+""",
+    "masks and picked rows": """
+x = torch.rand(3, 4)
+mask = x > 0.5
+y = x.masked_fill(mask, 0)
+x[mask] = 0
+z = x[mask]
+sel = x[[0, 1]]
+sel += 1
+""",
+    "an output buffer that is read at once": """
+out = torch.zeros(4)
+for k in range(3):
+    torch.mul(torch.ones(4), k, out=out)
+    result = out.sum().item()
+final = out
+""",
+    "a student and a teacher": """
+student, teacher = nn.Linear(5, 3), nn.Linear(5, 3)
+teacher.load_state_dict(student.state_dict())
+o = torch.optim.SGD(student.parameters(), lr=0.1)
+for x, y in data:
+    with torch.no_grad():
+        t = teacher(x)
+    o.zero_grad(); F.mse_loss(student(x), t).backward(); o.step()
+    with torch.no_grad():
+        for ps, pt in zip(student.parameters(), teacher.parameters()):
+            pt.mul_(0.99).add_(ps, alpha=0.01)
+""",
+    "arithmetic that makes new values": """
+t = torch.arange(6)
+n = t.numpy()
+t = t + 1
+n = n * 2
+lst = t.tolist()
+copy_np = np.array(t)
+copy_np += 1
+""",
+    "the best output": """
+best = None
+for x, y in data:
+    out = model(x).detach()
+    score = out.max().item()
+    if best is None or score > best[0]:
+        best = (score, out)
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+""",
+    "a matrix written through its diagonal": """
+A = torch.zeros(3, 3)
+diag = A.diagonal()
+diag.fill_(1)
+A[0] += 1
+flat = A.view(-1)
+flat[::4] = 2
+""",
+    "a gradient handed to two nodes": """
+class Node:
+    def __init__(self, v):
+        self.v = v
+        self.grad = torch.zeros_like(v)
+    def accumulate(self, g):
+        self.grad += g
+a, b = Node(torch.ones(2)), Node(torch.ones(2))
+shared = torch.ones(2)
+a.accumulate(shared)
+b.accumulate(shared)
+""",
+    "a rolled stack of frames": """
+frames = torch.zeros(4, 8, 8)
+stack = torch.zeros(4, 8, 8)
+for t in range(5):
+    frame = torch.rand(8, 8)
+    stack = torch.roll(stack, -1, 0)
+    stack[-1] = frame
+obs = stack.clone()
+stack[-1] = 0
+""",
+    "batches changed in place": """
+ds = torch.utils.data.TensorDataset(torch.randn(6, 5), torch.zeros(6, dtype=torch.long))
+loader = torch.utils.data.DataLoader(ds, batch_size=3)
+for x, y in loader:
+    x += 0.1 * torch.randn_like(x)
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+""",
+    "velocities looked up by parameter": """
+velocity = {p: torch.zeros_like(p) for p in model.parameters()}
+for x, y in data:
+    model.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            v = velocity[p]
+            v.mul_(0.9).add_(p.grad)
+            p -= 0.1 * v
+""",
+    "names bound to new values": """
+target = torch.zeros(3)
+current = target
+current = current + 1
+best = current
+current = current * 0.5
+""",
+    "a closure that clones": """
+x = torch.zeros(3, requires_grad=True)
+o = torch.optim.LBFGS([x])
+xs = []
+def closure():
+    o.zero_grad()
+    l = ((x - 1) ** 2).sum()
+    l.backward()
+    xs.append(x.detach().clone())
+    return l
+o.step(closure)
+""",
+    "an actor and a critic": """
+actor, critic = nn.Linear(5, 2), nn.Linear(5, 1)
+oa = torch.optim.Adam(actor.parameters())
+logps, vals = [], []
+obs = torch.randn(5)
+for t in range(4):
+    d = torch.distributions.Categorical(logits=actor(obs))
+    a = d.sample()
+    logps.append(d.log_prob(a)); vals.append(critic(obs))
+    obs = torch.randn(5)
+old_logps = torch.stack(logps).detach()
+for ep in range(2):
+    dist = torch.distributions.Categorical(logits=actor(torch.randn(4, 5)))
+    ratio = (dist.log_prob(a) - old_logps).exp()
+    oa.zero_grad(); ratio.mean().backward(); oa.step()
+""",
+    "copies of an array": """
+x = np.linspace(0, 1, 5)
+xt = torch.from_numpy(x)
+y = xt.clone()
+y[0] = 5
+x2 = x.copy()
+x2[0] = 7
+view = x[1:]
+""",
+    "plain second names of a model": """
+sched_model = model
+trainee = model
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(trainee(x), y).backward(); opt.step()
+final_model = trainee
+trained_model = model
 """,
 }
 

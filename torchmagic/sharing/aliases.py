@@ -41,7 +41,8 @@ def _taken_twice(pair: Pair) -> Sharing | None:
     if handed_on and not _is_carried(pair, one, two):
         return None
     for change in pair.changes:
-        if handed_on or (timeline.follows(change, one) and _precedes(change, two)):
+        inside = any(two.step in context.steps for context in change.contexts)
+        if (handed_on and inside) or (not handed_on and timeline.follows(change, one) and _precedes(change, two)):
             return _verdict(pair, one, change, TWICE)
     return None
 

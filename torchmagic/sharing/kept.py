@@ -36,7 +36,7 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     capture = timeline.capture_of(holder)
     if any(change.names(holder) for change in changes):
         return None  # the holder is there to write the model through
-    if capture is not None and _copies(capture.write.value):
+    if capture is not None and _copies(_entry(capture.write.value, holder)):
         capture = _loading(timeline, holder)
         if capture is None:
             return None
@@ -60,6 +60,15 @@ def _is_parameter_itself(holder: Holder, owner: Holder) -> bool:
 def _is_kept_by_name(holder: Holder) -> bool:
     """Tell whether a variable is called what a person calls a value from before."""
     return holder.is_variable and bool(words_of(holder.text) & KEPT_WORDS)
+
+
+def _entry(value: ast.expr | None, holder: Holder) -> ast.expr | None:
+    """Return the entry of a dict display that the holder lies in, or the whole value."""
+    keys = [link.key for link in holder.place.chain if link.role == "item"]
+    for key, entry in zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ():
+        if isinstance(key, ast.Constant) and key.value in keys:
+            return entry
+    return value
 
 
 def _copies(value: ast.expr | None) -> bool:

@@ -98,10 +98,9 @@ def memory_paths(program: Program, ref: Ref, step: Step, depth: int = _DEEPEST) 
         found += program.spellings(ref, step.scope)
         if ref.root in owner.parameters:
             for call in program.callers(owner):
-                if argument_ref(call, owner, ref.root) is None:
-                    argument = memory_ref(argument_node(call, owner, ref.root))
-                    if argument is not None:
-                        found += memory_paths(program, argument + ref.steps, call.step, depth - 1)
+                argument = argument_ref(call, owner, ref.root) or memory_ref(argument_node(call, owner, ref.root))
+                if argument is not None:
+                    found += memory_paths(program, argument + ref.steps, call.step, depth - 1)
             found += [target + path + ref.steps for target, path in _returned_as(program, ref.root, owner)]
     return list(dict.fromkeys(found))[:_MOST]
 
