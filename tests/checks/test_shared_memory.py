@@ -2075,3 +2075,18 @@ def test_the_fix_makes_the_cell_quiet(cell):
             lines[finding.line - 1] = "\n".join(margin + line for line in finding.fix.replacement.split("\n"))
             repaired = look(SETUP, "\n".join(lines))
             assert finding.subject not in [subject for subject, _ in flags(repaired, "shared-memory")]
+
+
+def test_unwritten_memory_of_an_array_is_a_note():
+    """What nobody writes is said once, below the warnings."""
+    report = look(SETUP, "\nfeatures = np.ones((3, 2))\nX = torch.from_numpy(features)\nrows = list(X)\n")
+
+    assert flags(report, "shared-memory") == []
+    assert [(note.subject, note.others) for note in report.notes] == [("X", ("features",))]
+
+
+def test_a_note_does_not_hide_a_warning():
+    """Of two tensors in one list, the one that was written is a warning all the same."""
+    cell = "\na, b = np.ones(2), np.ones(2)\nts = [torch.from_numpy(a), torch.from_numpy(b)]\nb += 1\nprint(ts[1])\n"
+
+    assert flags(look(SETUP, cell), "shared-memory") == [("ts[1]", 3)]

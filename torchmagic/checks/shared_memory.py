@@ -11,7 +11,7 @@ from torchmagic.findings import Finding
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import repeated_dimensions, shared_groups
 from torchmagic.sharing.aliases import judge_aliases
-from torchmagic.sharing.crossing import judge_crossing
+from torchmagic.sharing.crossing import judge_crossing, note_crossing
 from torchmagic.sharing.edited import judge_edits
 from torchmagic.sharing.expanded import judge_expanded, judge_refused
 from torchmagic.sharing.holders import Holder, distinct, holders_of
@@ -64,6 +64,7 @@ class SharedMemory(Rule):
 
     def __init__(self) -> None:
         self._said: set[str] = set()
+        self._noted: set[str] = set()
 
     def subjects(self, facts: Facts) -> Iterator[_Subject]:
         """Return what shares memory: groups of tensors and arrays, modules, lists, and parts of one tensor."""
@@ -90,9 +91,9 @@ class SharedMemory(Rule):
             return
         for sharing in subject.judge():
             topic = sharing.topic or sharing.subject
-            if topic in self._said:
+            if topic in self._said or (sharing.level == "note" and topic in self._noted):
                 continue
-            self._said.add(topic)
+            (self._noted if sharing.level == "note" else self._said).add(topic)
             yield Finding(
                 rule=self.name(),
                 level=sharing.level,
@@ -114,10 +115,9 @@ def _judge_group(timeline: Timeline, group: list[Seen]) -> Iterator[Sharing]:
     """Yield the first verdict about a group of objects in one stretch of memory."""
     holders: list[Holder] = list(distinct(holders_of(timeline.facts.found, group, _MOST_MEMBERS)))
     changes = timeline.changes_to(group, holders) if len(holders) > 1 else []
-    if not changes:
-        return
-    for judge in (judge_series, judge_kept, judge_edits, judge_crossing, judge_aliases):
+    for judge in (judge_series, judge_kept, judge_edits, judge_crossing, judge_aliases) if changes else ():
         found = list(judge(timeline, holders, changes))
         if found:
             yield from found
             return
+    yield from note_crossing(holders)

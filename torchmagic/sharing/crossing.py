@@ -31,6 +31,22 @@ def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Chan
                 return
 
 
+def note_crossing(holders: list[Holder]) -> Iterator[Sharing]:
+    """Yield a note about an array and a tensor that share memory nobody has written since."""
+    users = [holder for holder in holders if not holder.is_machinery]
+    array = next((holder for holder in users if holder.seen.kind == "array"), None)
+    tensor = next((holder for holder in users if holder.seen.kind == "tensor"), None)
+    if array is not None and tensor is not None and shares_bytes(array.seen, tensor.seen):
+        yield Sharing(
+            subject=tensor.text,
+            message=f"`{tensor.text}`: the same memory as the array `{array.text}`; a write in place changes both",
+            line=None,
+            others=(array.text,),
+            level="note",
+            topic=(tensor.container or tensor.place).text,
+        )
+
+
 def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: list[Change]) -> Change | None:
     """Return a write that comes after the sharing, unless one side is there to be filled through the other."""
     capture, first = timeline.capture_of(newer), timeline.capture_of(older)
