@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torchmagic.checking.harm import Harm
@@ -18,17 +18,22 @@ from torchmagic.source.hazards import Hazard, hazards
 _SELDOM_FORWARD = frozenset({"sqrt", "rsqrt", "pow", "**", "acos", "asin", "arccos", "arcsin"})
 """Operations whose derivative fails at the edge of their domain, where they themselves do not."""
 
+_SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
 _MOST_READ = 1 << 22
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """An operation, its line, how much it is suspected, and what its live argument holds at the edge of its domain."""
+    """An operation, its line, how much it is suspected, and what its live argument holds at the edge of its domain.
+
+    `alone` tells that nothing else on the way is to be suspected.
+    """
 
     hazard: Hazard
     line: int | None
     weight: int
     edge: str
+    alone: bool = False
 
 
 class Blame:
@@ -41,19 +46,35 @@ class Blame:
     def of(self, root: Node) -> Suspect | None:
         """Return the most suspicious operation on the way to a node."""
         if root not in self._known:
-            self._known[root] = max(self._suspects(root), key=lambda suspect: suspect.weight, default=None)
+            found = list(self._suspects(root))
+            first = max(found, key=lambda suspect: suspect.weight, default=None)
+            alone = sum(suspect.hazard.weight > 1 for suspect in found) == 1
+            self._known[root] = replace(first, alone=alone) if first is not None else None
         return self._known[root]
 
     def _suspects(self, root: Node) -> Iterator[Suspect]:
         backward = root.key.endswith(GRAD) or root.has("parameter")
-        for definition in self._backward_path(root) if backward else self._forward_path(root):
+        flow = self._poison.flow
+        differentiated = backward or (flow is not None and root.key in flow.losses)
+        path = list(self._backward_path(root) if backward else self._forward_path(root))
+        masked = any(self._harm.writes_markers(definition) for definition in path)
+        for definition in path:
             for hazard in hazards(definition.value) if definition.value is not None else ():
                 if hazard.weight <= 1 and backward:
                     continue
                 edge = self._edge(hazard, definition)
                 if edge is not None:
-                    seldom = not backward and hazard.name in _SELDOM_FORWARD
-                    yield Suspect(hazard, definition.line, hazard.weight + (10 if edge else -2 if seldom else 0), edge)
+                    yield Suspect(
+                        hazard, definition.line, hazard.weight + self._bonus(hazard, edge, differentiated, masked), edge
+                    )
+
+    @staticmethod
+    def _bonus(hazard: Hazard, edge: str, differentiated: bool, masked: bool) -> int:
+        if edge:
+            return 10
+        if hazard.name in _SOFTMAX and masked:
+            return 3
+        return -2 if not differentiated and hazard.name in _SELDOM_FORWARD else 0
 
     def _forward_path(self, root: Node) -> Iterator[Definition]:
         yield from self._poison.path(root)

@@ -61,8 +61,7 @@ class Causes:
     def _brings_nonfinite(self, node: Node) -> bool:
         """Tell whether a written NaN is on the way to a node, in data that are no longer there."""
         return not node.has("number") and any(
-            nonfinite_literal(d.value) is not None and not self._harm.is_stored_by_mask([d])
-            for d in self._poison.path(node)
+            nonfinite_literal(d.value) is not None and not self._harm.writes_markers(d) for d in self._poison.path(node)
         )
 
     def _has_mask(self, root: Node) -> bool:

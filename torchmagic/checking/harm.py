@@ -96,13 +96,16 @@ class Harm:
         if node.has("array"):
             return not self.uses_torch(node)
         if self.is_written(node):
-            return not any(self._writes_markers(definition) for definition in self.poison.path(node))
+            return not any(self.writes_markers(definition) for definition in self.poison.path(node))
         if node.has("number"):
             return False
         path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
         return bool(path) and all(d.how in ("entry", "for") or only_passes(d.value) for d in path)
 
-    def _writes_markers(self, definition: Definition) -> bool:
+    def writes_markers(self, definition: Definition) -> bool:
+        """Tell whether a definition puts in the infinities of a mask."""
+        if self.is_stored_by_mask([definition]):
+            return True
         literal = nonfinite_literal(definition.value)
         return literal is not None and masks(definition.value) and "nan" not in ast.unparse(literal).lower()
 

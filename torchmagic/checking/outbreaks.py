@@ -77,7 +77,7 @@ class Outbreaks:
                 return (False, 0)
             blamed = self._blame.of(node)
             suspicion = blamed.weight if blamed is not None else 0
-            if cyclic and suspicion >= 3 and not node.has("number"):
+            if cyclic and suspicion >= 3 and node.has("tensor"):
                 return (not node.nan, 1)
             order = ("tensor", "array", "parameter", "gradient", "buffer", "state", "number")
             place = min(order.index(value.role) for value in node.values)

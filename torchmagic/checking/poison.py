@@ -58,6 +58,7 @@ class Poison:
         self.facts = facts
         self.bad: BadValues = bad_values(facts)
         self._kinds: dict[Ref, str] = {}
+        self._clean: dict[Definition, bool] = {}
         self.nodes: dict[str, Node] = {}
         if not self.bad.by_key:
             return
@@ -100,6 +101,11 @@ class Poison:
 
     def is_clean(self, definition: Definition) -> bool:
         """Tell whether what a definition made is alive and finite, so that nothing bad came through it."""
+        if definition not in self._clean:
+            self._clean[definition] = self._look_clean(definition)
+        return self._clean[definition]
+
+    def _look_clean(self, definition: Definition) -> bool:
         key = definition.key.removesuffix(GRAD)
         if not definition.top or definition.key in self.bad.keys or self.flow is None:
             return False

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.outbreaks import Outbreak, Outbreaks
-from torchmagic.findings import Finding, Level
+from torchmagic.findings import Finding, Fix, Level
+from torchmagic.source.repairs import clamped
 from torchmagic.values import Counts
 
 _MOST_REACHED = 2
@@ -42,7 +43,6 @@ class NonFinite(Rule):
 
     def judge(self, facts: Facts, subject: Outbreak) -> Iterator[Finding]:
         """Flag the value where a group began; those it reached are its consequences."""
-        del facts
         root, counts = subject.root, subject.root.counts
         level: Level = "note" if not subject.harmful else "error" if subject.training else "warning"
         yield Finding(
@@ -52,6 +52,7 @@ class NonFinite(Rule):
             line=subject.line,
             cause=subject.cause,
             message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{_reason_words(subject)}",
+            fix=_fix(facts, subject),
             evidence={
                 "nan": counts.nan,
                 "inf": counts.positive,
@@ -64,6 +65,16 @@ class NonFinite(Rule):
                 dict.fromkeys(value.subject for value in subject.reached if value.subject != root.subject)
             ),
         )
+
+
+def _fix(facts: Facts, subject: Outbreak) -> Fix | None:
+    """Clamp the argument of the one operation to blame, when its live argument proves it guilty."""
+    suspect = subject.suspect
+    if suspect is None or not suspect.edge or not suspect.alone or facts.source is None or suspect.line != subject.line:
+        return None
+    if str(getattr(subject.root.obj, "dtype", "")) == "torch.float16":
+        return None  # the bound would be rounded to 0
+    return clamped(facts.source, suspect.hazard)
 
 
 def _count_words(counts: Counts) -> str:

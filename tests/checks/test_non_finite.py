@@ -1,0 +1,108 @@
+"""non-finite: the root of NaN and infinity is named, with its line and cause; deliberate ones are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.non_finite_correct import CORRECT
+from tests.checks.non_finite_mistakes import MISTAKES
+from tests.looking import COMMON, look
+
+SETUP = (
+    COMMON
+    + """
+import math
+from torch.utils.data import DataLoader, TensorDataset
+"""
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # numpy and torch warn of some of these themselves
+
+
+@pytest.mark.parametrize(("cell", "expected"), MISTAKES.values(), ids=MISTAKES)
+def test_the_root_is_named(cell: str, expected: tuple[str, int, str]) -> None:
+    """One finding, on the value where the NaN or infinity began, with its line and its cause."""
+    report = look(SETUP, cell)
+
+    found = [(f.subject, f.line, f.cause) for f in report.findings if f.rule == "non-finite"]
+    assert found == [expected]
+    assert report.failures == ()
+
+
+@pytest.mark.parametrize("cell", CORRECT.values(), ids=CORRECT)
+def test_what_is_there_on_purpose_is_left_alone(cell: str) -> None:
+    """Masks, markers, open ends, gaps and values that the text deals with are at most a note."""
+    report = look(SETUP, cell)
+
+    assert [f.message for f in report.findings if f.rule == "non-finite"] == []
+    assert report.failures == ()
+
+
+def test_two_mistakes_that_do_not_touch_are_two_findings() -> None:
+    """Each root has a finding of its own."""
+    report = look(SETUP, "\na = torch.tensor([0.0, 1.0]).log() * 0\nb = torch.tensor([1.0, -1.0]).sqrt()\n")
+
+    assert [(f.subject, f.line) for f in report.findings] == [("a", 2), ("b", 3)]
+
+
+def test_data_of_an_earlier_cell_have_no_line() -> None:
+    """The root is the data, though this cell did not make them."""
+    report = look(
+        SETUP + 'X = torch.randn(5, 3); X[0, 0] = float("nan"); Y = torch.randn(5, 1)',
+        "\nnet = nn.Linear(3, 1)\nloss = F.mse_loss(net(X), Y)\nloss.backward()\n",
+    )
+
+    assert [(f.subject, f.line, f.cause) for f in report.findings] == [("X", None, "data")]
+
+
+def test_the_message_says_how_many_where_and_what_was_reached() -> None:
+    """Subject, count, first place, consequences, and the operation with its live argument."""
+    cell = "\np = torch.tensor([[0.5, 0.5], [1.0, 0.0]])\nkl = (p * torch.log(p)).sum(1)\ntotal = kl.mean()\n"
+    report = look(SETUP, cell)
+
+    assert [f.message for f in report.findings] == [
+        "`kl`: 1 of 2 values is NaN, first at [1]; so is `total`; `log` is to blame, "
+        "1 of 4 values of `p` is 0 or less: keep its argument away from 0: `x.clamp_min(1e-8)`"
+    ]
+    assert report.findings[0].fix is not None
+    assert report.findings[0].fix.replacement == "kl = (p * torch.log(p.clamp_min(1e-12))).sum(1)"
+
+
+REPAIRED = {
+    "log": "p = torch.tensor([0.5, 0.0])\nentropy = -(p * torch.log(p)).sum()",
+    "root": "v = torch.tensor([4.0, 0.0], requires_grad=True)\nlength = v.sqrt().sum()\nlength.backward()",
+    "angle": "c = torch.tensor([1.0, 0.2], requires_grad=True)\nloss = torch.acos(c).mean()\nloss.backward()",
+}
+
+
+@pytest.mark.parametrize("cell", REPAIRED.values(), ids=REPAIRED)
+def test_the_repaired_cell_is_quiet(cell: str) -> None:
+    """With the fix in the place of its line, nothing is found."""
+    finding = look(SETUP, cell).findings[0]
+    assert finding.fix is not None
+    assert finding.line is not None
+    lines = cell.splitlines()
+    lines[finding.line - 1] = finding.fix.replacement
+
+    assert [str(f) for f in look(SETUP, "\n".join(lines)).findings] == []
+
+
+def test_a_note_about_gaps_names_the_table_once() -> None:
+    """Missing values that are filled are a note, not a finding."""
+    report = look(SETUP, "\ncurve = np.full(10, np.nan)\ncurve[:6] = 1.0\nlow = np.nanmin(curve)\n")
+
+    assert [(f.level, f.subject) for f in report.notes if f.rule == "non-finite"] == [("note", "curve")]
+
+
+def test_parameters_without_a_text_are_judged_alone() -> None:
+    """Without a cell, NaN in parameters is an error and NaN in data a note."""
+    import torch
+
+    from torchmagic.checking import check
+
+    net = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        net.weight.fill_(float("nan"))
+    report = check({"net": net, "x": torch.tensor([float("nan")]), "best": float("inf")})
+
+    assert [(f.level, f.subject) for f in report.findings] == [("error", "net.weight")]
