@@ -10,6 +10,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from tests.kernels import running_kernel
+
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -50,3 +52,13 @@ def run(shell, capsys):
         return Ran(result, ANSI.sub("", out), ANSI.sub("", err))
 
     return run_cell
+
+
+@pytest.fixture(scope="session")
+def kernel(tmp_path_factory):
+    """Return one kernel for all the tests that want one."""
+    with running_kernel(tmp_path_factory.mktemp("ipython")) as kernel:
+        assert kernel.run("%load_ext torchmagic\nimport torch").status == "ok"
+        yield kernel
+        # Whatever the tests did to it, no cell is left open and nothing is left behind.
+        assert kernel.run("x = 1").outputs == []

@@ -19,7 +19,8 @@ class Outcome:
     """What a front end got for one cell.
 
     `outputs` are pairs of a kind (stdout, stderr, result, display or error) and the text, in the order in which a
-    notebook shows them; streams are joined as a notebook joins them.
+    notebook shows them; streams are joined as a notebook joins them. `next_input` is what the kernel asks a front end
+    to put into the next cell.
     """
 
     status: str = ""
@@ -28,6 +29,7 @@ class Outcome:
     execution_count: int | None = None
     outputs: list[tuple[str, str]] = field(default_factory=list)
     html: list[str] = field(default_factory=list)
+    next_input: str | None = None
 
     @property
     def kinds(self):
@@ -85,6 +87,8 @@ class Kernel:
         outcome.ename = reply["content"].get("ename", "")
         outcome.evalue = reply["content"].get("evalue", "")
         outcome.execution_count = reply["content"].get("execution_count")
+        for payload in reply["content"].get("payload", []):
+            outcome.next_input = payload.get("text") if payload["source"] == "set_next_input" else outcome.next_input
         return outcome
 
 
@@ -103,3 +107,8 @@ def running_kernel(folder):
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+def is_quiet(text):
+    """Tell whether a report has nothing to say."""
+    return re.fullmatch(r"torchcheck: nothing wrong[^\n]*", text) is not None

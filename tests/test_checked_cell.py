@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import re
-import sys
-import threading
-import weakref
 
 import pytest
 import torch  # noqa: F401 -- reports on an empty namespace are one line
 
+from tests.mistakes import LOST
 from torchmagic.report import Report
 
 QUIET = re.compile(r"^torchcheck: nothing wrong", re.MULTILINE)
-
-LOST = "import torch; w = torch.ones(2)\nw.half()\nx = w + 1\n"
-"""Three lines, with a warning on the second."""
 
 
 def test_a_report_follows_the_cell(run):
@@ -74,6 +68,15 @@ def test_an_error_below_a_future_import_is_shown_as_typed(run):
     assert re.search(r"2 from __future__ import annotations +# why\n-+> 3 1/0", ran.out)
 
 
+def test_a_docstring_of_the_cell_is_its_docstring(run):
+    """As in the bare cell, it is an expression, and `__doc__` is the notebook's."""
+    bare = run("'Doc.'\n__doc__").result.result
+    ran = run("%%torchcheck\n'Doc.'\n__doc__")
+
+    assert ran.result.result == bare
+    assert len(QUIET.findall(ran.out)) == 1
+
+
 @pytest.mark.parametrize(
     "head",
     [
@@ -108,10 +111,19 @@ def test_a_future_that_does_not_exist_is_refused_by_python(run):
     assert "run_line_magic" not in ran.out + ran.err
 
 
-@pytest.mark.parametrize("statement", ["return 1", "nonlocal x"])
-def test_a_statement_that_fits_no_cell_is_refused(run, statement):
-    """Python refuses it as in the bare cell."""
-    assert not run(f"%%torchcheck\nx = 1\n{statement}").result.success
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [("return 1", "'return' outside function"), ("nonlocal y", "nonlocal declaration not allowed")],
+)
+def test_a_statement_that_fits_no_cell_is_refused(shell, run, statement, message):
+    """Python refuses it as in the bare cell, after what stands above it; the report is on that."""
+    ran = run(f"%%torchcheck\n{LOST}{statement}")
+
+    assert f"SyntaxError: {message}" in ran.out + ran.err
+    assert not ran.result.success
+    assert shell.user_ns["x"].tolist() == [2.0, 2.0]
+    assert ran.reports == 1
+    assert "line 3 · discarded-transfer" in ran.out
 
 
 def test_a_cell_that_is_no_python_has_no_report(run):
@@ -122,50 +134,11 @@ def test_a_cell_that_is_no_python_has_no_report(run):
     assert ran.reports == 0
 
 
-@pytest.mark.parametrize("magic", ["time", "prun", "timeit -n 3 -r 2"])
-def test_magics_above_work(run, magic):
-    """The cell is reported on once, however often it ran."""
-    ran = run(f"%%{magic}\n%%torchcheck\n" + LOST)
+def test_a_syntax_error_has_the_line_and_column_of_the_editor(run):
+    """The magic's line is line 1."""
+    error = run("%%torchcheck\nx = = 1").result.error_before_exec
 
-    assert ran.result.success
-    assert ran.reports == 1
-    assert "line 3 · discarded-transfer" in ran.out or magic.startswith("timeit")
-
-
-def test_capture_above_captures_the_report(shell, run):
-    """The report is among what was captured."""
-    ran = run("%%capture seen\n%%torchcheck\nprint(1)")
-
-    assert ran.reports == 0
-    assert re.fullmatch(r"1\ntorchcheck: nothing wrong[^\n]*\n", shell.user_ns["seen"].stdout)
-
-
-def test_a_file_is_written_with_the_magic_in_it(shell, run, tmp_path):
-    """The body of `%%writefile` is not a cell."""
-    run(f"%%writefile {tmp_path / 'x.py'}\n%%torchcheck\nx = 1\n")
-
-    assert (tmp_path / "x.py").read_text() == "%%torchcheck\nx = 1\n"
-
-
-@pytest.mark.parametrize("magic", ["time", "timeit -n 1 -r 1", "prun", "capture", "bash", "html"])
-def test_magics_below_work(run, magic):
-    """The report comes after what they show."""
-    ran = run(f"%%torchcheck\n%%{magic}\ntrue = 1\n")
-
-    assert ran.result.success
-    assert ran.reports == 1
-    assert ran.out.splitlines()[-1].strip().startswith("torchcheck: nothing wrong")
-
-
-def test_a_finding_below_another_magic_has_the_line_of_the_editor(run):
-    """Both magics' lines count."""
-    assert "line 4 · discarded-transfer" in run("%%torchcheck\n%%time\n" + LOST).out
-
-
-@pytest.mark.parametrize("cell", ["x = 1\n%%torchcheck\n", "# why\n%%torchcheck\nx = 1"])
-def test_elsewhere_than_on_the_first_line_it_is_no_magic(run, cell):
-    """IPython answers as for `%%time`."""
-    assert "UsageError: Line magic function `%%torchcheck` not found" in run(cell).err
+    assert (error.lineno, error.offset, error.text) == (2, 5, "x = = 1\n")
 
 
 @pytest.mark.parametrize(
@@ -195,173 +168,6 @@ def test_a_cell_of_the_magic_alone_is_a_cell(run, cell):
     assert len(QUIET.findall(ran.out)) == 1
 
 
-@pytest.mark.parametrize("inner", ["''", "'y = 1'", "'y = 1', silent=True", "'%time 1'"])
-def test_a_cell_within_the_cell_does_not_end_it(run, inner):
-    """The report comes when the outer cell ends, with what it did last."""
-    ran = run(f"%%torchcheck\nget_ipython().run_cell({inner})\nprint('last')\n")
-
-    assert re.search(r"last\ntorchcheck: nothing wrong[^\n]*\n$", ran.out)
-    assert ran.reports == 1
-
-
-def test_a_checked_cell_within_a_checked_cell_has_its_own_report(run):
-    """Each report comes when its own cell ends."""
-    ran = run("%%torchcheck\nget_ipython().run_cell('%%torchcheck\\nprint(1)')\nprint(2)")
-
-    assert re.fullmatch(r"1\ntorchcheck: [^\n]*\n2\n(Out.*\n)?torchcheck: [^\n]*\n", ran.out)
-
-
-def test_arming_after_a_cell_within_the_cell_arms_the_outer_one(run):
-    """IPython no longer says then which cell is running."""
-    ran = run("get_ipython().run_cell('y = 1')\nget_ipython().run_line_magic('torchcheck', '--cell')\nprint('last')")
-
-    assert re.search(r"last\ntorchcheck: [^\n]*\n$", ran.out)
-
-
-def test_a_silent_cell_has_no_report(run):
-    """And leaves nothing behind for the next cell."""
-    assert run("%%torchcheck\nx = 1", silent=True).out == ""
-    assert run("x = 1").out == ""
-
-
-def test_a_cell_without_history_is_reported_on(run):
-    """As front ends run cells that should not be counted."""
-    assert run("%%torchcheck\nx = 1", store_history=False).reports == 1
-
-
-def test_running_a_script_in_a_checked_cell_works(shell, run, tmp_path):
-    """`%run -i` runs in the user's namespace."""
-    (tmp_path / "x.py").write_text("z = 5\n")
-    ran = run(f"%%torchcheck\n%run -i {tmp_path / 'x.py'}\nz")
-
-    assert ran.result.result == 5
-    assert ran.reports == 1
-
-
-def test_a_checked_cell_can_be_run_again(run):
-    """`%rerun` runs what was typed."""
-    run("%%torchcheck\n40 + 2")
-    ran = run("%rerun 1")
-
-    assert "Out[3]: 42" in ran.out or "Out[2]: 42" in ran.out
-    assert ran.reports == 1
-
-
-def test_a_macro_of_a_checked_cell_is_a_checked_cell(run):
-    """The macro holds the call."""
-    run("%%torchcheck\n" + LOST)
-    run("%macro again 1")
-    ran = run("again")
-
-    assert ran.result.success
-    assert ran.reports == 1
-
-
-def test_autoreload_is_not_in_the_way(run):
-    """It reloads before the cell runs."""
-    run("%load_ext autoreload\n%autoreload 2")
-
-    assert run("%%torchcheck\nx = 1").reports == 1
-
-
-def test_a_cell_that_exits_is_reported_on(run):
-    """A kernel goes only after the report."""
-    ran = run("%%torchcheck\nimport sys\nsys.exit(3)")
-
-    assert isinstance(ran.result.error_in_exec, SystemExit)
-    assert ran.reports == 1
-
-
-def test_an_interrupted_cell_is_reported_on(run):
-    """The interrupt stays the cell's outcome."""
-    ran = run("%%torchcheck\nx = 1\nraise KeyboardInterrupt")
-
-    assert isinstance(ran.result.error_in_exec, KeyboardInterrupt)
-    assert ran.out.splitlines()[-1].startswith("torchcheck: nothing wrong")
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (ValueError("a\nb"), "torchcheck: the report failed: ValueError: a"),
-        (KeyboardInterrupt(), "torchcheck: the report failed: KeyboardInterrupt"),
-        (TypeError("x" * 200), "torchcheck: the report failed: TypeError: " + "x" * 120),
-    ],
-)
-def test_what_goes_wrong_in_a_report_is_one_line(run, monkeypatch, error, line):
-    """The cell's outcome is its own."""
-
-    def fail(*args, **options):
-        raise error
-
-    monkeypatch.setattr("torchmagic.checking.check", fail)
-    ran = run("%%torchcheck\n40 + 2")
-
-    assert ran.result.success
-    assert ran.result.result == 42
-    assert line in ran.out.splitlines()
-    assert "Traceback" not in ran.out + ran.err
-
-
-@pytest.mark.parametrize("on", ["", "%torchcheck on"])
-def test_what_goes_wrong_before_the_cell_is_one_line(run, monkeypatch, on):
-    """The report then knows nothing of what was there before."""
-
-    def fail(*args, **options):
-        raise TypeError("odd")
-
-    run(on)
-    monkeypatch.setattr("torchmagic.checking.take_snapshot", fail)
-    lines = run(f"{'' if on else '%%torchcheck'}\n40 + 2").out.splitlines()
-
-    assert lines[0] == "torchcheck: the report failed: TypeError: odd"
-    assert lines[1].endswith("42")
-    assert QUIET.match(lines[2])
-
-
-def test_an_interrupt_before_the_cells_code_stops_the_cell(shell, run, monkeypatch):
-    """The look at the namespace is part of the cell that is interrupted."""
-
-    def interrupt(*args, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("torchmagic.checking.take_snapshot", interrupt)
-    ran = run("%%torchcheck\nx = 1")
-
-    assert isinstance(ran.result.error_in_exec, KeyboardInterrupt)
-    assert "x" not in shell.user_ns
-    assert ran.reports == 0
-
-
-def test_what_goes_wrong_in_a_report_of_a_line_is_one_line(run, monkeypatch):
-    """The cell goes on; but an interrupt stops the cell that the line stands in."""
-    errors = [ValueError("odd"), KeyboardInterrupt()]
-
-    def fail(*args, **options):
-        raise errors.pop(0)
-
-    monkeypatch.setattr("torchmagic.checking.check", fail)
-
-    assert run("%torchcheck\nprint('on')").out == "torchcheck: the report failed: ValueError: odd\non\n"
-    assert isinstance(run("%torchcheck\nprint('on')").result.error_in_exec, KeyboardInterrupt)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_cell_whose_loop_dies_is_reported_on(shell, run):
-    """IPython then knows the cell under another identity."""
-
-    def die(coroutine):
-        coroutine.send(None)
-        raise RuntimeError("the loop died")
-
-    shell.loop_runner = die
-    ran = run("%%torchcheck\nimport asyncio\nawait asyncio.sleep(0)")
-
-    assert str(ran.result.error_in_exec) == "the loop died"
-    assert ran.reports == 1
-    assert run("x = 1").reports == 0
-
-
 def test_functions_know_the_file_of_their_cell(run, monkeypatch):
     """The engine is told the name under which the cell was compiled, checked or under on."""
     names = []
@@ -378,101 +184,3 @@ def test_functions_know_the_file_of_their_cell(run, monkeypatch):
     run("def f(): pass\n%time 1", store_history=False)
 
     assert names == [True, True, True, True]
-
-
-def test_cells_of_another_thread_are_another_story(shell, capsys):
-    """A kernel runs subshells' cells side by side."""
-    inside, go_on = threading.Event(), threading.Event()
-    shell.user_ns.update(inside=inside, go_on=go_on)
-    thread = threading.Thread(target=shell.run_cell, args=("%%torchcheck\ninside.set(); go_on.wait(10)\n",))
-    thread.start()
-    inside.wait(10)
-    shell.events.trigger("pre_run_cell", "info of a cell here")
-    before = capsys.readouterr().out
-    go_on.set()
-    thread.join()
-
-    assert before == ""
-    assert capsys.readouterr().out.count("torchcheck: ") == 1
-
-
-def test_an_alias_runs_the_cell(shell, run):
-    """IPython hands its body over, and it is a checked cell all the same."""
-    run("%alias_magic --cell tc torchcheck")
-    ran = run("%%tc --strict\n" + LOST + "x = 3")
-
-    assert shell.user_ns["x"] == 3
-    assert "line 3 · discarded-transfer" in ran.out
-    assert not ran.result.success
-
-
-def test_the_magic_twice_reports_twice(shell, run):
-    """Each of the two asked for it."""
-    ran = run("%%torchcheck\n%%torchcheck\nx = 1")
-
-    assert shell.user_ns["x"] == 1
-    assert ran.reports == 2
-
-
-def test_a_failing_cell_of_an_alias_fails(shell, run):
-    """Its error is the outer cell's."""
-    run("%alias_magic --cell tc torchcheck")
-
-    assert isinstance(run("%%tc\n1/0").result.error_in_exec, ZeroDivisionError)
-
-
-def test_variables_in_the_options_are_expanded(shell, run):
-    """As in every magic."""
-    shell.user_ns["name"] = "kept"
-    run("%%torchcheck -o {name}\nx = 1")
-
-    assert len(shell.user_ns["kept"]) == 0
-
-
-@pytest.mark.parametrize("interactivity", ["all", "last_expr_or_assign"])
-def test_other_ways_to_show_values_do_not_show_ours(shell, run, interactivity):
-    """The call is no value."""
-    shell.ast_node_interactivity = interactivity
-
-    assert re.fullmatch(
-        r"Out\[1\]: 5\ntorchcheck: [^\n]*\n", run("%%torchcheck\nx = 5" + "\nx" * (interactivity == "all")).out
-    )
-
-
-@pytest.mark.parametrize("loss", ["get_ipython = None", "%reset -f", "del get_ipython"])
-def test_losing_names_is_not_in_the_way(run, loss):
-    """No name of the namespace is needed when the cell ends."""
-    assert run(f"%%torchcheck\n{loss}").reports == 1
-
-
-def test_nothing_is_kept_alive(shell, run):
-    """What the user deletes after a report is gone."""
-    run("class Thing: pass\nthing = Thing()")
-    alive = weakref.ref(shell.user_ns["thing"])
-    run("%torchcheck on")
-    run("%%torchcheck -o kept\nsame = thing")
-    run("again = same")
-    run("del thing, same, again")
-    gc.collect()
-
-    assert alive() is None
-
-
-def test_a_strict_error_keeps_no_frames(shell, run):
-    """It is shown and never raised."""
-    ran = run("%%torchcheck --strict\n" + LOST)
-
-    assert str(ran.result.error_in_exec) == "torchcheck: 1 finding"
-    assert ran.result.error_in_exec.__traceback__ is None
-    assert sys.last_traceback is None
-
-
-def test_a_forgotten_report_is_gone(run, shell):
-    """Only the variable that was asked for keeps the report."""
-    run("%%torchcheck -o kept\nx = 1")
-    report = weakref.ref(shell.user_ns["kept"])
-    run("del kept")
-    shell.last_execution_result = None
-    gc.collect()
-
-    assert report() is None

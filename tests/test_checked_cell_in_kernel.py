@@ -4,32 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.metadata import version
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
-from tests.kernels import running_kernel
-
-LOST = "w = torch.ones(2)\nw.half()\nx = w + 1\n"
-"""Three lines, with a warning on the second."""
-
-
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory):
-    """Return one kernel for all the tests here."""
-    with running_kernel(tmp_path_factory.mktemp("ipython")) as kernel:
-        assert kernel.run("%load_ext torchmagic\nimport torch").status == "ok"
-        yield kernel
-        # Whatever the tests did to it, no cell is left open and nothing is left behind.
-        assert kernel.run("x = 1").outputs == []
-
-
-def is_quiet(text):
-    """Tell whether a report has nothing to say."""
-    return re.fullmatch(r"torchcheck: nothing wrong[^\n]*", text) is not None
+from tests.kernels import is_quiet
+from tests.mistakes import LOST
 
 
 def test_the_report_comes_after_the_cells_own_outputs(kernel):
@@ -126,6 +105,18 @@ def test_questions_are_answered_and_nothing_runs(kernel, cell):
     assert "ran" not in outcome.text("stdout").split()
 
 
+def test_a_front_end_completes_and_explains_the_magic(kernel):
+    """TAB knows its name, Shift-TAB its help, and after its first line the cell is not complete."""
+    completed = kernel.client.complete("%%torchch", reply=True, timeout=30)["content"]
+    inspected = kernel.client.inspect("%%torchcheck", reply=True, timeout=30)["content"]
+    kernel.client.is_complete("%%torchcheck\nx = 1")
+    complete = kernel.client.get_shell_msg(timeout=30)["content"]
+
+    assert "%%torchcheck" in completed["matches"]
+    assert "keep the report in this variable" in inspected["data"]["text/plain"]
+    assert complete["status"] == "incomplete"
+
+
 @pytest.mark.parametrize("magic", ["time", "prun", "timeit -n 2 -r 2"])
 def test_magics_above_work(kernel, magic):
     """One report, after what they print."""
@@ -178,49 +169,21 @@ def test_a_cell_without_history_is_reported_on(kernel):
     assert kernel.run("%%torchcheck\nx = 1", store_history=False).kinds == ["display"]
 
 
-@pytest.mark.parametrize("above", ["", "%%time\n"])
-def test_an_interrupted_loop_is_reported_on(kernel, above):
-    """The interrupt is the cell's outcome."""
-    outcome = kernel.run(
-        f"{above}%%torchcheck\nimport time\nprint('started', flush=True)\nwhile True: time.sleep(0.01)",
-        interrupt_at="started",
-    )
+def test_a_macro_of_a_checked_cell_is_a_checked_cell(kernel):
+    """Its findings have the macro's lines."""
+    count = kernel.run("%%torchcheck\n" + LOST).execution_count
+    kernel.run(f"%macro again {count}")
+    outcome = kernel.run("again")
 
-    assert outcome.kinds[-1] == "display"
-    assert is_quiet(outcome.outputs[-1][1])
-    assert "KeyboardInterrupt" in str(outcome.outputs)
-    assert kernel.run("%%torchcheck\nx = 1").kinds == ["display"]
+    assert outcome.kinds == ["display"]
+    assert "line 3 · discarded-transfer" in outcome.text("display")
 
 
-def test_an_interrupted_await_is_reported_on(kernel):
-    """There the kernel cancels the task, and has no result to hand over."""
-    outcome = kernel.run(
-        "%%torchcheck\nimport asyncio\nprint('started', flush=True)\nwhile True: await asyncio.sleep(0.05)",
-        interrupt_at="started",
-    )
+def test_a_cell_that_the_kernel_offers_to_edit_is_as_typed(kernel):
+    """`%recall` puts it into the next cell."""
+    count = kernel.run("%%torchcheck\n40 + 2").execution_count
 
-    assert outcome.status == "error"
-    assert outcome.kinds.count("display") == 1
-    assert is_quiet(outcome.text("display"))
-    assert kernel.run("%%torchcheck\nx = 1").kinds == ["display"]
-
-
-def test_worker_processes_do_not_report(kernel):
-    """A forked child leaves the cell to its parent."""
-    outcome = kernel.run(
-        "%%torchcheck\nimport os\n"
-        "from torch.utils.data import DataLoader\n"
-        "total = sum(int(batch.sum()) for batch in DataLoader(torch.arange(8), batch_size=2, num_workers=2))\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    ip = get_ipython()\n"
-        "    left = ip.magics_manager.registry['TorchcheckMagics'].lifecycle.current()\n"
-        "    os._exit(0 if left is None else 1)\n"
-        "print(total, os.waitpid(child, 0)[1])"
-    )
-
-    assert outcome.text("stdout") == "28 0\n"
-    assert outcome.kinds.count("display") == 1
+    assert kernel.run(f"%recall {count}").next_input == "%%torchcheck\n40 + 2"
 
 
 def test_on_reports_after_every_cell(kernel):
@@ -244,76 +207,6 @@ def test_what_goes_wrong_in_a_report_is_one_line(kernel):
 
     assert outcome.status == "ok"
     assert outcome.outputs == [("result", "42"), ("stdout", "torchcheck: the report failed: TypeError: odd\n")]
-
-
-def test_an_interrupted_report_is_one_line(kernel):
-    """The interrupt is the report's, not the cell's."""
-    kernel.run(
-        "import time\nimport torchmagic.checking as checking\nright = checking.check\n"
-        "def slow(*args, **options): print('checking', flush=True); time.sleep(50)\nchecking.check = slow"
-    )
-    outcome = kernel.run("%%torchcheck\n40 + 2", interrupt_at="checking")
-    kernel.run("checking.check = right")
-
-    assert outcome.status == "ok"
-    assert outcome.text("stdout") == "checking\ntorchcheck: the report failed: KeyboardInterrupt\n"
-
-
-@pytest.mark.skipif(int(version("ipykernel").split(".")[0]) < 7, reason="subshells came with ipykernel 7")
-def test_a_cell_of_a_subshell_is_another_story(kernel):
-    """A cell that runs beside a checked one does not end it."""
-    sent = kernel.client.session.send(kernel.client.control_channel.socket, "create_subshell_request", {})
-    reply = kernel.client.get_control_msg(timeout=20)
-    assert reply["parent_header"]["msg_id"] == sent["header"]["msg_id"]
-    subshell = reply["content"]["subshell_id"]
-    kernel.run("import threading, time\nbegun, done = threading.Event(), threading.Event()")
-    code = "begun.wait(20)\nprint('beside')\ndone.set()"
-    content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False}
-    message = kernel.client.session.msg("execute_request", content)
-    message["header"]["subshell_id"] = subshell
-    kernel.client.shell_channel.send(message)
-    outcome = kernel.run("%%torchcheck\nbegun.set()\nprint(done.wait(20))\ntime.sleep(0.3)\nprint('last')")
-
-    assert outcome.outputs[0] == ("stdout", "True\nlast\n")
-    assert outcome.kinds == ["stdout", "display"]
-
-
-def notebook(*cells):
-    """Return a notebook of code cells."""
-    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-
-
-def execute(cells):
-    """Run a notebook to its end or its first error, and return it with the error."""
-    document = notebook(*cells)
-    client = NotebookClient(document, timeout=60)
-    client.create_kernel_manager().kernel_spec_manager.kernel_dirs = []
-    try:
-        client.execute()
-    except CellExecutionError as error:
-        return document, error
-    return document, None
-
-
-def test_run_all_stops_at_a_failing_cell_and_keeps_its_report():
-    """As it stops at the bare cell."""
-    document, error = execute(["%load_ext torchmagic\nimport torch", "%%torchcheck\n" + LOST + "1/0", "print('never')"])
-
-    assert error is not None
-    assert error.ename == "ZeroDivisionError"
-    assert [output.output_type for output in document.cells[1].outputs] == ["error", "display_data"]
-    assert "line 3 · discarded-transfer" in document.cells[1].outputs[1]["data"]["text/plain"]
-    assert document.cells[2].outputs == []
-
-
-def test_a_kernel_that_is_told_to_exit_reports_first(tmp_path):
-    """The report is the last thing that it says."""
-    with running_kernel(tmp_path) as kernel:
-        kernel.run("%load_ext torchmagic\nimport torch")
-        outcome = kernel.run("%%torchcheck\nexit()")
-
-    assert outcome.kinds[-1:] == ["display"]
-    assert is_quiet(outcome.text("display"))
 
 
 def test_the_environments_python_is_what_ran(kernel):

@@ -72,6 +72,10 @@ class Lifecycle:
     def set_standing(self, make: Callable[[OpenCell], Request | None] | None) -> None:
         """Let every outermost cell from the next one on begin with the request that `make` returns; None ends it."""
         self._standing = make
+        self.skip_standing()
+
+    def skip_standing(self) -> None:
+        """Let the cell that is running now end without the standing request."""
         for cell in self._stack.cells:
             if cell.standing:
                 cell.request = None

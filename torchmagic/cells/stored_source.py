@@ -35,6 +35,17 @@ def find_filename(shell: InteractiveShell, result: ExecutionResult) -> str | Non
     return filename if filename in linecache.cache else None
 
 
+def text_of_other_code(shell: InteractiveShell, raw_cell: str, filename: str) -> str | None:
+    """Return the text of `filename` if it is something else than the cell as typed, or None.
+
+    So it is when the name of a macro was typed, or `%edit`.
+    """
+    text = "".join(linecache.getlines(filename))
+    if not text or text.splitlines() == shell.input_transformer_manager.transform_cell(raw_cell).splitlines():
+        return None
+    return text
+
+
 def show_as_typed(filename: str, line: int) -> None:
     """Make the stored source of `filename` show line `line` as the user typed it.
 

@@ -55,7 +55,8 @@ class CheckRequest:
 
         There is no result when the cell was interrupted while it awaited something.
         """
-        if result is not None and result.error_before_exec is not None:
+        if result is not None and result.error_before_exec is not None and self.filename is None:
+            # No code of the cell has come as far as to tell its name, so none ran.
             return
         error = None
         with guarded():
@@ -64,7 +65,7 @@ class CheckRequest:
                 self.shell,
                 self.options,
                 source=python_text(self.raw_cell),
-                error=None if result is None else result.error_in_exec,
+                error=None if result is None else result.error_in_exec or result.error_before_exec,
                 before=self.before,
                 memory=self.memory,
                 **({} if filename is None else {"filename": filename}),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from torchmagic.cells.lifecycle import Lifecycle
-from torchmagic.cells.stored_source import find_cell_frame, show_as_typed
+from torchmagic.cells.stored_source import find_cell_frame, show_as_typed, text_of_other_code
 from torchmagic.cells.transformer import arm_cell
 from torchmagic.magics.check_request import guarded, make_report, make_request, strict_error
 from torchmagic.magics.options import Options, help_text, options_from, parse, require_known, with_help
@@ -37,6 +37,9 @@ class TorchcheckMagics(Magics):
     def torchcheck(self, line: str, cell: str | None = None) -> None:  # noqa: D102 -- its docstring is the help
         parsed = parse(line)
         options = options_from(parsed)
+        if cell is None and not parsed.cell:
+            # Whoever asks something gets the answer, and no report below it.
+            self.lifecycle.skip_standing()
         if parsed.help:
             say(help_text())
         elif cell is not None:
@@ -60,10 +63,12 @@ class TorchcheckMagics(Magics):
         if cell is None or (cell.request is not None and not cell.standing):
             return
         frame = find_cell_frame(self.shell.user_ns)
+        text, filename = cell.raw_cell, None
         if frame is not None:
-            show_as_typed(frame.f_code.co_filename, frame.f_lineno)
-        filename = None if frame is None else frame.f_code.co_filename
-        cell.request = make_request(self.shell, options, cell.raw_cell, filename)
+            filename = frame.f_code.co_filename
+            text = text_of_other_code(self.shell, text, filename) or text
+            show_as_typed(filename, frame.f_lineno)
+        cell.request = make_request(self.shell, options, text, filename)
         cell.standing = False
 
     def _check_now(self, options: Options) -> None:
