@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from torchmagic.checking.facts import Facts
 from torchmagic.kinds import VALUES, TorchKind, is_from_torch, kind_of_value, needs_no_argument
 from torchmagic.namespace import Place, Seen
+from torchmagic.namespace.children import elements_of
 from torchmagic.source import Program, Write, ref_of
 from torchmagic.source.refs import read_names
 
+_METHODS = (types.MethodType, types.BuiltinFunctionType)
 _TAKES_NO_FUNCTION = frozenset({"print", "len", "list", "tuple", "load_state_dict", "deepcopy", "save"})
 
 
@@ -65,9 +68,10 @@ def is_table_of_functions(held: Held) -> bool:
     """Tell whether a container's elements are all callables, and not all of one name: a table to choose from."""
     if held.container is None:
         return False
-    content = held.container.obj
-    values = list(dict.values(content)) if issubclass(type(content), dict) else list(content)
-    return all(map(callable, values)) and any(getattr(value, "__name__", "") != held.name for value in values)
+    values = list(elements_of(held.container.obj))
+    return all(map(callable, values)) and any(
+        type(value) not in _METHODS or value.__name__ != held.name for value in values
+    )
 
 
 def writes_of_method(facts: Facts, held: Held) -> list[tuple[Write, ast.Attribute]]:

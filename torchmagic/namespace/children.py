@@ -183,6 +183,16 @@ def _series_children(obj: Any) -> Iterator[Child]:
         yield obj.to_numpy(copy=False), ".values", "column", "values"
 
 
+def elements_of(obj: Any) -> Iterator[Any]:
+    """Yield the elements of a builtin container or a subclass of one, by the builtin's own methods; else nothing."""
+    for base in (list, tuple, set, frozenset, collections.deque):
+        if issubclass(type(obj), base):
+            yield from list(base.__iter__(obj))
+            return
+    if issubclass(type(obj), dict):
+        yield from list(dict.values(obj))
+
+
 def object_state(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield attribute names and values from `__dict__` and `__slots__`, reading no property."""
     for holder in type.__getattribute__(type(obj), "__mro__"):

@@ -142,7 +142,7 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = (), most_objects
             break
         found.seen[id(obj)] = Seen(obj, "column" if place.role == "column" else _kind(obj), [place])
         if kind_of is list and children.long_numbers(obj):
-            found.skipped.append(f"`{place.text}`: a list of {len(obj):,} numbers or strings was not read")
+            found.skipped.append(f"`{place.text}`: a list of {list.__len__(obj):,} numbers or strings was not read")
             continue
         if kind_of not in openers:
             openers[kind_of] = children.opener_for(kind_of, names)

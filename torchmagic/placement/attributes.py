@@ -193,6 +193,6 @@ def _fix(facts: Facts, write: Write, name: str, value: Any, *, is_layers: bool) 
 def _nn(facts: Facts) -> str:
     """Write `torch.nn` as the notebook does."""
     for name, value in facts.found.names.items():
-        if getattr(value, "__name__", None) == "torch.nn" and type(value).__name__ == "module":
+        if type(value) is types.ModuleType and value.__name__ == "torch.nn":
             return name
     return "torch.nn"

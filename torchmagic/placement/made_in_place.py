@@ -71,7 +71,8 @@ def _makes_host_tensor(facts: Facts, line: FailingLine, call: ast.Call) -> bool:
         return False
     function = live_value(facts, call.func, line.step)
     if isinstance(call.func, ast.Attribute) and call.func.attr in _FACTORIES:
-        return getattr(function, "__module__", None) in (None, "torch", "torch.functional")
+        from_torch = (types.BuiltinFunctionType, types.FunctionType)
+        return type(function) in from_torch and function.__module__ in (None, "torch", "torch.functional")
     return type(function) is types.FunctionType and is_user_file(function.__code__.co_filename)
 
 
