@@ -90,6 +90,14 @@ def grad_node(tensor: Any) -> Any:
         return None
 
 
+def is_trained_leaf(tensor: Any) -> bool:
+    """Tell whether a tensor is a leaf that gets a gradient; a view whose base was since written refuses to tell."""
+    try:
+        return bool(tensor.is_leaf and tensor.requires_grad)
+    except RuntimeError:
+        return False
+
+
 _raw_names: dict[str, tuple[str, ...]] = {}
 
 

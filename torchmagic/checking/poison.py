@@ -9,6 +9,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from torchmagic.autograd_graph import is_trained_leaf
 from torchmagic.checking.bad_values import BadValue, BadValues, bad_values, is_module
 from torchmagic.checking.facts import Facts
 from torchmagic.namespace.resolve import MISSING
@@ -95,7 +96,7 @@ class Poison:
         if issubclass(kind, torch.optim.Optimizer):
             return "optimizer"
         if issubclass(kind, torch.Tensor):
-            return "leaf" if obj.is_leaf and obj.requires_grad else "tensor"
+            return "leaf" if is_trained_leaf(obj) else "tensor"
         plain = kind.__module__.partition(".")[0] in ("numpy", "pandas", "torch")
         return "" if plain or issubclass(kind, type) else "object"
 

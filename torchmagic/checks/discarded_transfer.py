@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchmagic.autograd_graph import is_trained_leaf
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.discarded import Discarded, discarded
 from torchmagic.findings import Finding, Fix, Level
@@ -75,7 +76,7 @@ def _fix(facts: Facts, subject: Discarded) -> Fix | None:
     text = replace_all(source, line, texts)
     if text is None:
         return None
-    is_leaf = subject.value is not MISSING and subject.value.is_leaf and subject.value.requires_grad
+    is_leaf = subject.value is not MISSING and is_trained_leaf(subject.value)
     return Fix(text, "An optimizer built from the old tensor does not train the new one." if is_leaf else "")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchmagic import devices
+from torchmagic.autograd_graph import is_trained_leaf
 from torchmagic.checking import Facts
 from torchmagic.checking.expressions import kind_of
 from torchmagic.findings import Fix
@@ -127,7 +128,7 @@ def _misplaced(facts: Facts, seen: Seen, attribute: tuple[str, Any], strays: lis
         )
     else:
         advice = "register it as a buffer" if kind_of_value(value) == "tensor" else "register each tensor as a buffer"
-        if strays[0].requires_grad and strays[0].is_leaf:
+        if is_trained_leaf(strays[0]):
             advice = "make it an `nn.Parameter`"
         fact = (
             f"a plain attribute, on {device}, while the parameters of `{seen.subject}` are on {home}: `.to()` does not "
@@ -183,7 +184,7 @@ def _fix(facts: Facts, write: Write, name: str, value: Any, *, is_layers: bool) 
         return Fix(f"{owner}.{name} = {container}({'' if empty else text})")
     if kind_of_value(value) != "tensor":
         return None
-    if value.requires_grad and value.is_leaf:
+    if is_trained_leaf(value):
         return Fix(
             f"{owner}.{name} = {_nn(facts)}.Parameter({text})", "It becomes a parameter, which an optimizer trains."
         )
