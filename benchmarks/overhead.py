@@ -1,7 +1,7 @@
 """Compare one look at a training namespace with one `torch.aminmax` over the same bytes, in one run.
 
-A model of ResNet-18's size with its gradients and Adam's state, and a data set of 60,000 x 784 float32. The promise: the
-walk and the checks together cost at most twice the `aminmax`, plus 50 ms.
+A model of ResNet-18's size with its gradients and Adam's state, and a data set of 60,000 x 784 float32. The promise:
+the walk and the checks together cost at most twice the `aminmax`, plus 50 ms.
 """
 
 from __future__ import annotations

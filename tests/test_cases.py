@@ -1,8 +1,8 @@
-"""The notebook cells of `cases.jsonl`, most of them after reports about real projects: what is flagged, and what is not.
+"""The notebook cells of `cases.jsonl`, most of them after reports about real projects.
 
 The fields of a case: `setup_cells` run first; `cell` is checked; `expect` lists what is to be found (`level` "flag": a
-warning or error; anything else: at most a note); `must_not_flag` lists names that nothing may be said about; `raises` is
-the exception the cell ends with; `post_verify` must be true after the look.
+warning or error; anything else: at most a note); `must_not_flag` lists names that nothing may be said about; `raises`
+is the exception the cell ends with; `post_verify` must be true after the look.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ ODD = {
     "empty": lambda: torch.empty(0, 3),
     "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn),
     "expanded": lambda: torch.ones(1).expand(10**9),
-    "inference": lambda: torch.inference_mode()(lambda: torch.ones(3))(),
+    "inference": lambda: torch.inference_mode()(torch.ones)(3),
     "uninitialized": lambda: nn.LazyLinear(3),
     "fake": lambda: torch._subclasses.FakeTensorMode().from_tensor(torch.ones(2)),
     "numbers": lambda: [0.5] * 1_000_000,
@@ -214,7 +214,7 @@ def test_odd_objects_get_nothing_said(make):
 )
 def test_wrong_options_get_one_sentence(options, message):
     """What does not exist is named, with what does."""
-    with pytest.raises(ValueError, match="^no ") as caught:
+    with pytest.raises(ValueError) as caught:
         check({}, **options)
 
     assert str(caught.value) == message

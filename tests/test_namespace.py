@@ -38,7 +38,7 @@ class Data:
     value: object
 
 
-Pair = collections.namedtuple("Pair", "left right")
+Pair = collections.namedtuple("Pair", "left right")  # noqa: PYI024 (the kind people write)
 
 
 def closure(value):

@@ -175,7 +175,7 @@ def _fix(facts: Facts, write: Write, name: str, value: Any, *, is_layers: bool) 
     in_constructor = write.step.scope.name == "__init__" and write.step.scope.unit.is_cell
     if not in_constructor or write.value is None or node.end_lineno != node.lineno or write.position is not None:
         return None
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Attribute):
         return None
     owner, text = write.target.root, spelled(source, write.value)
     if is_layers:

@@ -74,6 +74,7 @@ class Program:
             self.scopes += scopes
         self._contexts: dict[Scope, list[Context]] = {}
         self._callers: dict[Scope, list[Call]] = {}
+        self._spellings: dict[tuple[str, Scope], list[Ref]] = {}
 
     @cached_property
     def writes(self) -> list[Write]:
@@ -177,12 +178,18 @@ class Program:
         self._contexts[scope] = found[:_MOST]
         return self._contexts[scope]
 
-    def spellings(self, ref: Ref, scope: Scope, depth: int = _DEEPEST) -> list[Ref]:
+    def spellings(self, ref: Ref, scope: Scope) -> list[Ref]:
         """Return the paths by which the top level of the cell knows what `ref` means inside `scope`.
 
         Parameters become the arguments of the callers, returned locals the names they are bound to, local aliases what
         they stand for. Where the top level has no name for it, the path starts at CLASS or CLOSURE.
         """
+        key = (ref.root, scope)
+        if key not in self._spellings:
+            self._spellings[key] = self._spell(Ref(ref.root), scope, _DEEPEST)
+        return [root + ref.steps for root in self._spellings[key]]
+
+    def _spell(self, ref: Ref, scope: Scope, depth: int) -> list[Ref]:
         owner = scope.owner_of(ref.root)
         if isinstance(owner.node, ast.Module):
             return [ref]
@@ -198,20 +205,18 @@ class Program:
             for call in self.callers(owner):
                 argument = argument_ref(call, owner, ref.root)
                 if argument is not None:
-                    found += self.spellings(argument + ref.steps, call.step.scope, depth - 1)
+                    found += self._spell(argument + ref.steps, call.step.scope, depth - 1)
         else:
             found += self._local_spellings(ref, owner, depth)
         return found[:_MOST]
 
     def _local_spellings(self, ref: Ref, owner: Scope, depth: int) -> Iterator[Ref]:
         """Spell a local name by what it is an alias of, and by what its function's result is bound to."""
-        for write in self.writes:
-            if write.step.scope is not owner or write.kind != "bind" or write.target != Ref(ref.root):
-                continue
+        for write in self.binds_of(ref.root, owner):
             if (source := alias_source(write)) is not None and source.root != ref.root:
-                yield from self.spellings(source + ref.steps, owner, depth - 1)
+                yield from self._spell(source + ref.steps, owner, depth - 1)
         for target, path, step in self.returned_as(ref.root, owner):
-            yield from self.spellings(target + path + ref.steps, step.scope, depth - 1)
+            yield from self._spell(target + path + ref.steps, step.scope, depth - 1)
 
     def returned_as(self, name: str, owner: Scope) -> Iterator[tuple[Ref, tuple[tuple[str, Any], ...], Step]]:
         """Yield what callers bind a returned local name to, the keys inside it, and the statements of the calls."""

@@ -1,0 +1,119 @@
+"""How a write makes a value from its own last value: arithmetic, a growing container, a call, a comparison."""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal
+
+from torchmagic.source.program import Program
+from torchmagic.source.refs import Ref, reads
+from torchmagic.source.writes import Write
+
+Shape = Literal["sum", "container", "state", "best"]
+"""`sum`: arithmetic with its own last value. `container`: a list or dict that grows. `state`: a call that is handed the
+last value. `best`: kept when a comparison with the last value says so."""
+
+_OVERWRITING = frozenset({"update"})
+_KEEPS_EXTREME = frozenset({"min", "max", "minimum", "maximum"})
+_DEEPEST_ALIAS = 3
+
+
+class Recurrence:
+    """Reads the shapes of a program's writes, each once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._shapes: dict[Write, Shape | None] = {}
+        self._cycles: dict[Write, set[str] | None] = {}
+
+    def shape(self, write: Write) -> Shape | None:
+        """Return how a write builds on its last value; None when it does not."""
+        if write not in self._shapes:
+            self._shapes[write] = self._find_shape(write)
+        return self._shapes[write]
+
+    def _find_shape(self, write: Write) -> Shape | None:
+        value = write.value
+        if value is None:
+            return None
+        if write.kind == "augment":
+            return "container" if isinstance(value, (ast.List, ast.Tuple, ast.ListComp)) else "sum"
+        if write.kind == "store":
+            return None if write.how in _OVERWRITING else "container"
+        if write.kind != "bind" or write.how != "=":
+            return None
+        if isinstance(value, (ast.ListComp, ast.DictComp)) and write.position is None:
+            return "container"
+        if _is_compared(write):
+            return "best"
+        return _self_reading_shape(write, value) if self.cycle(write) is not None else None
+
+    def cycle(self, write: Write) -> set[str] | None:
+        """Return the names through which a new value is made from the last one.
+
+        None when it is not made from itself; no names when it reads itself directly. The names are those bound in the
+        same loop.
+        """
+        if write not in self._cycles:
+            self._cycles[write] = self._find_cycle(write)
+        return self._cycles[write]
+
+    def _find_cycle(self, write: Write) -> set[str] | None:
+        waiting: list[tuple[ast.expr, tuple[str, ...]]] = [] if write.value is None else [(write.value, ())]
+        for _ in range(_DEEPEST_ALIAS):
+            following: list[tuple[ast.expr, tuple[str, ...]]] = []
+            for expression, through in waiting:
+                for read in reads(expression):
+                    if read == write.target or (read.root == write.target.root and not write.target.steps):
+                        return set(through)
+                    if write.step.loops and read.root not in through:
+                        following += [(value, (*through, read.root)) for value in self._bound_in(read.root, write)]
+            waiting = following
+        return None
+
+    def _bound_in(self, name: str, write: Write) -> list[ast.expr]:
+        scope = write.step.scope
+        return [
+            other.value
+            for other in self._program.binds_of(name, scope.owner_of(name))
+            if other.step.scope is scope
+            and other.how == "="
+            and other.value is not None
+            and other.step.loops[-1:] == write.step.loops[-1:]
+        ]
+
+
+def _self_reading_shape(write: Write, value: ast.expr) -> Shape:
+    """Tell arithmetic with the last value from a call that is handed it."""
+    if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
+        name = value.func.id if isinstance(value.func, ast.Name) else value.func.attr
+        if name in _KEEPS_EXTREME:
+            return "best"
+    for node in ast.walk(value):
+        if isinstance(node, ast.BinOp) and any(_same(side, write.target) for side in _operands(node)):
+            listed = any(isinstance(side, (ast.List, ast.ListComp)) for side in _operands(node))
+            return "container" if listed else "sum"
+    return "state"
+
+
+def _operands(node: ast.BinOp) -> list[ast.expr]:
+    """Return the operands of nested arithmetic: `a * t + b` has `a`, `t` and `b`."""
+    found: list[ast.expr] = []
+    for side in (node.left, node.right):
+        found += _operands(side) if isinstance(side, ast.BinOp) else [side]
+    return found
+
+
+def _same(node: ast.expr, ref: Ref) -> bool:
+    return any(read == ref for read in reads(node)) and not isinstance(node, ast.Call)
+
+
+def _is_compared(write: Write) -> bool:
+    """Tell whether the write stands under a comparison of its own target's size: `if loss < best: best = loss`."""
+    return any(
+        isinstance(node, ast.Compare)
+        and any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
+        and any(read == write.target for read in reads(node))
+        for test in write.step.tests
+        for node in ast.walk(test)
+    )
