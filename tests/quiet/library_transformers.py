@@ -120,8 +120,9 @@ for batch in loader:
 unwrapped = accelerator.unwrap_model(bert)
 best_state = copy.deepcopy(unwrapped.state_dict())
 embedding = unwrapped.bert.embeddings.word_embeddings.weight.detach().clone()
-gpt.resize_token_embeddings(44)
-gpt.lm_head.weight is gpt.transformer.wte.weight, embedding.shape
+wider = copy.deepcopy(gpt)
+wider.resize_token_embeddings(44)
+wider.lm_head.weight is wider.transformer.wte.weight, embedding.shape
 
 # %%
 # Preference optimisation against a frozen reference.
