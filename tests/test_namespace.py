@@ -253,6 +253,14 @@ def test_the_gradient_of_a_value_is_not_asked_for(recwarn):
     assert len(recwarn) == 0
 
 
+def test_a_fake_tensor_is_not_asked_for_its_memory(recwarn):
+    """Asking it would warn."""
+    fake = torch._subclasses.FakeTensorMode().from_tensor(torch.ones(2))
+
+    assert walk({"fake": fake}).storage_bytes() == 0
+    assert len(recwarn) == 0
+
+
 def test_bytes_count_each_storage_once():
     """Views and arrays that share memory add nothing."""
     base = torch.zeros(10)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import torchmagic
 from tests.looking import COMMON, flags, look, look_around
 
 SETUP = (
@@ -505,3 +506,16 @@ with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: ope
 
     assert flags(report, "grad-history") == [("preds", 7)]
     assert "opened" not in str(report.skipped)
+
+
+def test_a_script_is_its_own_source(tmp_path) -> None:
+    """Functions of the text that is checked belong to it, whatever name it was compiled under."""
+    script = COMMON + SETUP.removeprefix(COMMON) + KEPT["list returned by a function"][0]
+    path = tmp_path / "train.py"
+    path.write_text(script)
+    names = {"__name__": "__main__", "__file__": str(path)}
+    exec(compile(script, str(path), "exec"), names)
+
+    report = torchmagic.check(names, source=path.read_text())
+
+    assert flags(report, "grad-history") == [("history", 20)]

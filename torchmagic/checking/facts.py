@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from torchmagic.checking.memory import Memory
-from torchmagic.checking.usercode import earlier_texts, is_user_file
+from torchmagic.checking.usercode import earlier_texts, is_text_of, is_user_file
 from torchmagic.namespace import Namespace, Place, Seen, Snapshot, version_of
 from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
 from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
@@ -167,11 +167,10 @@ class Facts:
         """The user's frames of the error's traceback, the outermost first."""
         frames: list[FailedFrame] = []
         trace = self.error.__traceback__ if self.error is not None else None
-        cell = self.source.filename if self.source is not None else None
         while trace is not None:
             frame, code = trace.tb_frame, trace.tb_frame.f_code
             if is_user_file(code.co_filename):
-                is_cell = code.co_filename == cell
+                is_cell = self.source is not None and is_text_of(code.co_filename, self.source)
                 frames.append(FailedFrame(code.co_filename, trace.tb_lineno, code.co_name, frame.f_locals, is_cell))
             trace = trace.tb_next
         first = next((i for i, frame in enumerate(frames) if frame.is_cell), 0)

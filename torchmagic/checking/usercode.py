@@ -28,6 +28,11 @@ def is_user_file(filename: str) -> bool:
     return not filename.startswith(_LIBRARY_DIRECTORIES)
 
 
+def is_text_of(filename: str, source: SourceText) -> bool:
+    """Tell whether code of this file name was compiled from the source: by the name, else by the text itself."""
+    return filename == source.filename or "".join(linecache.getlines(filename)) == source.text
+
+
 def earlier_texts(found: Namespace, cell: SourceText) -> list[tuple[SourceText, set[str]]]:
     """Return the texts that define the functions and classes the namespace holds, beside the checked cell itself.
 
@@ -40,7 +45,7 @@ def earlier_texts(found: Namespace, cell: SourceText) -> list[tuple[SourceText, 
     texts = []
     for filename, names in list(wanted.items())[:_MOST_TEXTS]:
         text = "".join(linecache.getlines(filename))
-        if text and text != cell.text:
+        if text and not is_text_of(filename, cell):
             texts.append((SourceText.read(text, filename), names))
     return texts
 

@@ -28,10 +28,12 @@ class Span:
 def tensor_span(tensor: Any) -> Span | None:
     """Return the bytes that the elements of a strided tensor lie in, from the first to the last.
 
-    None for tensors without memory of their own to speak of: meta, fake, empty, sparse, nested, quantized by channel,
-    mkldnn, uninitialized parameters.
+    None for tensors without memory of their own to speak of: meta, fake and other subclasses that answer for
+    themselves, empty, sparse, nested, quantized by channel, mkldnn, uninitialized parameters.
     """
     torch = sys.modules["torch"]
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return None
     try:
         if tensor.layout is not torch.strided or tensor.is_nested or tensor.device.type == "meta":
             return None
