@@ -34,7 +34,7 @@ def test_workers_that_outlive_the_cell_do_not_report(kernel):
         "loader = DataLoader(torch.arange(8), batch_size=2, num_workers=1, persistent_workers=True)\n"
         "print(sum(int(batch.sum()) for batch in loader))"
     )
-    again = kernel.run("print(sum(int(batch.sum()) for batch in loader))\ndel loader")
+    again = kernel.run("print(sum(int(batch.sum()) for batch in loader))\ndel loader\nimport gc; gc.collect();")
 
     assert outcome.text("stdout") == "28\n"
     assert outcome.kinds.count("display") == 1
