@@ -482,6 +482,21 @@ d = (s[:, None] - s[None]).masked_fill(m, float("-inf"))
 loss = torch.logsumexp(d, 1).mean()
 loss.backward()
 """,
+    "limits in dicts": """
+def limits(top=float("inf")):
+    return {"top": top, "low": -top}
+
+bound = limits()
+plan = {"sched": torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD(nn.Linear(1, 1).parameters()))}
+saved = {"epoch": 1}
+saved["sched"] = plan["sched"].state_dict()
+row = [float(cell) for cell in "1.0,nan,3.0".split(",")]
+""",
+    "shortest ways in numpy": """
+ways = np.array([[0.0, 1.0], [np.inf, 0.0]])
+for k in range(2):
+    ways = np.minimum(ways, ways[:, k : k + 1] + ways[k : k + 1])
+""",
     "pandas merge": """
 import pandas as pd
 a = pd.DataFrame({"k": [1, 2], "u": [0.1, 0.2]}); b = pd.DataFrame({"k": [2, 3], "v": [1.0, 2.0]})

@@ -3,6 +3,85 @@
 from __future__ import annotations
 
 MISTAKES = {
+    "metrics returned in a dict": (
+        """
+def report(found, wanted):
+    hits = (found & wanted).sum()
+    precision = hits / found.sum()
+    return {"hits": int(hits), "precision": precision.item()}
+
+scores = report(torch.zeros(4, dtype=torch.bool), torch.ones(4, dtype=torch.bool))
+""",
+        ("scores['precision']", 4, "design"),
+    ),
+    "metric kept in an object": (
+        """
+class Board:
+    def __init__(self):
+        self.table = {}
+
+    def rate(self, name, done, tried):
+        share = done / tried
+        self.table[name] = share.item()
+        return self.table
+
+board = Board()
+seen = board.rate("empty", torch.tensor(0.0), torch.tensor(0.0))
+""",
+        ("seen['empty']", 7, "design"),
+    ),
+    "loop ended by the error of a later round": (
+        """
+body = nn.Linear(2, 8)
+arm = nn.Linear(8, 2)
+opt = torch.optim.SGD([*body.parameters(), *arm.parameters()], lr=2.0)
+for turn in range(60):
+    z = body(torch.ones(3, 2))
+    pick = torch.distributions.Categorical(logits=arm(z)).sample()
+    cost = (arm(z) - 40.0).square().sum()
+    opt.zero_grad()
+    cost.backward()
+    opt.step()
+""",
+        ("cost", 8, "explosion"),
+    ),
+    "power of a clamped parameter": (
+        """
+ink = nn.Parameter(torch.zeros(6))
+opt = torch.optim.SGD([ink], lr=0.1)
+for _ in range(3):
+    tone = ink.clamp(min=0) ** 0.45
+    cost = (tone - 0.5).abs().sum()
+    opt.zero_grad()
+    cost.backward()
+    opt.step()
+""",
+        ("tone", 5, "design"),
+    ),
+    "descent in numpy": (
+        """
+a = np.arange(12.0).reshape(4, 3) * 10
+theta = np.ones(3)
+for _ in range(400):
+    gap = a @ theta - 1
+    theta -= 0.1 * a.T @ gap / len(a)
+""",
+        ("theta", 6, "explosion"),
+    ),
+    "every label ignored": (
+        """
+tagger = nn.Linear(3, 4)
+opt = torch.optim.Adam(tagger.parameters())
+curve = []
+for tags in (torch.tensor([1, 2]), torch.tensor([-1, -1])):
+    cost = F.nll_loss(tagger(torch.ones(2, 3)).log_softmax(1), tags, ignore_index=-1)
+    opt.zero_grad()
+    cost.backward()
+    opt.step()
+    curve.append(cost.item())
+""",
+        ("cost", 6, "design"),
+    ),
     "entropy": (
         """
 p = torch.tensor([0.5, 0.5, 0.0])
@@ -287,7 +366,7 @@ for fold in range(3):
     scores.append(precision)
 mean = np.mean(scores)
 """,
-        ("mean", 5, "data"),
+        ("scores[1]", 5, "design"),
     ),
     "corr zero std": (
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -61,8 +62,15 @@ def bad_values(facts: Facts) -> BadValues:
     for number, place in facts.found.numbers:
         value = BadValue(place.text, "number", count_number(number), place, number)
         found.by_key.setdefault(key_of(place), []).append(value)
-        found.keys.add(key_of(place))
+        found.keys |= {key_of(place), *_other_keys(facts, place)}
     return found
+
+
+def _other_keys(facts: Facts, place: Place) -> Iterator[str]:
+    """Yield the keys of the other variables that hold a number's container."""
+    holder = facts.found.find(place.owner)
+    for other in holder.places if holder is not None else ():
+        yield key_of(Place(other, place.step, place.role, place.key, place.owner))
 
 
 def _counts(facts: Facts, seen: Seen) -> Counts | None:

@@ -55,7 +55,8 @@ class Blame:
     def _suspects(self, root: Node) -> Iterator[Suspect]:
         backward = root.key.endswith(GRAD) or root.has("parameter")
         flow = self._poison.flow
-        differentiated = backward or (flow is not None and root.key in flow.losses)
+        trained = root in self._poison.downstream(root)  # what a step of the training leads back to
+        differentiated = backward or trained or (flow is not None and root.key in flow.losses)
         path = list(self._backward_path(root) if backward else self._forward_path(root))
         masked = any(self._harm.writes_markers(definition) for definition in path)
         for definition in path:

@@ -6,6 +6,7 @@ import math
 import sys
 from typing import Any, Literal
 
+from torchmagic.checking.bad_values import BadValue
 from torchmagic.checking.blame import Suspect
 from torchmagic.checking.harm import Harm
 from torchmagic.checking.poison import Node
@@ -18,6 +19,7 @@ Growth = tuple[float, float]
 
 _HUGE = 1e12
 _GROWN = 100.0
+_ORDINARY = 1e3
 
 
 class Causes:
@@ -56,7 +58,12 @@ class Causes:
             return "data"
         if max(v.counts.largest for node in group for v in node.values) > _HUGE:
             return "explosion"
-        return "design" if weight >= 3 else "explosion"
+        return "design" if weight >= 3 or self._failed_at_once(group) else "explosion"
+
+    def _failed_at_once(self, group: set[Node]) -> bool:
+        """Tell whether a record goes from an ordinary number to NaN; what explodes becomes large before."""
+        records = ((value, before) for node in group for value in node.values if (before := _before(value)))
+        return any(value.counts.nan and max(before) < _ORDINARY for value, before in records)
 
     def _brings_nonfinite(self, node: Node) -> bool:
         """Tell whether a written NaN is on the way to a node, in data that are no longer there."""
@@ -77,11 +84,8 @@ class Causes:
         """Return how a recorded list grew before its first bad number."""
         for node in group:
             for value in node.values:
-                owner = value.place.owner
-                if type(owner) is list and type(value.place.key) is int and value.role in ("number", "tensor"):
-                    before = [number for number in map(_magnitude, owner[: value.place.key]) if number is not None]
-                    if len(before) >= 2:
-                        return before[0], max(before)
+                if len(before := _before(value)) >= 2:
+                    return before[0], max(before)
         return None
 
     def line(self, root: Node, cause: Cause | None, blamed: Suspect | None) -> int | None:
@@ -104,6 +108,15 @@ class Causes:
         if root.has("parameter") and not root.has("gradient"):
             own = [d for d in own if d.how == "step"] or own
         return next((d.line for d in own), None)
+
+
+def _before(value: BadValue) -> list[float]:
+    """Return the finite numbers recorded in a list before a bad one."""
+    owner, key = value.place.owner, value.place.key
+    if type(owner) is not list or type(key) is not int or value.role not in ("number", "tensor"):
+        return []
+    numbers = list(map(_magnitude, owner[:key]))
+    return [number for number in numbers if number is not None]
 
 
 def _magnitude(value: Any) -> float | None:

@@ -7,12 +7,13 @@ import sys
 from functools import cached_property
 
 from torchmagic.checking.bad_values import BadValue
+from torchmagic.checking.number_origin import is_result
 from torchmagic.checking.poison import Node, Poison
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Ref, ref_of
 from torchmagic.source.definitions import GRAD, Definition
-from torchmagic.source.hazards import is_uninitialised, nonfinite_literal
-from torchmagic.source.operations import GRADIENTS, calls, handled_names, is_alias, masks, mixes, only_passes, selects
+from torchmagic.source.hazards import hazards, is_uninitialised, nonfinite_literal
+from torchmagic.source.operations import GRADIENTS, calls, computes, handled_names, masks, mixes, only_passes, selects
 
 _STORES = frozenset({"append", "appendleft", "insert", "add", "extend", "[]=", "setdefault", "put", "push", "update"})
 _FILLED = frozenset({"call", "backward", "step"})
@@ -48,17 +49,9 @@ class Harm:
         return not any(self._is_computed_number(node, value) for value in node.values)
 
     def _is_computed_number(self, node: Node, value: BadValue) -> bool:
-        own = [d for d in node.definitions if d.key == node.key and d.how not in _FILLED and d.value is not None]
-        if value.role != "number" or not own or any(nonfinite_literal(d.value) for d in self.poison.path(node)):
+        if value.role != "number" or any(nonfinite_literal(d.value) for d in self.poison.path(node)):
             return False
-        deep = len(value.place.chain) > (2 if "." in node.key else 1)
-        wanted = [d for d in own if d.how in _STORES or d.how == "augment"] if deep else own
-        return any(not is_alias(d.value) and d.value is not None and self._computes(d.value) for d in wanted)
-
-    def _computes(self, expression: ast.expr) -> bool:
-        return any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(expression)) or isinstance(
-            expression, ast.Name
-        )
+        return is_result(value, node.key, node.definitions)
 
     def mixes(self, node: Node) -> bool:
         """Tell whether something on the way to the node lets one bad element reach the others."""
@@ -94,13 +87,31 @@ class Harm:
         if node.has("parameter", "state", "gradient", "buffer") or node.key in self._losses:
             return False
         if node.has("array"):
-            return not self.uses_torch(node)
+            return not self.uses_torch(node) and not self.diverges(node)
         if self.is_written(node):
             return not any(self.writes_markers(definition) for definition in self.poison.path(node))
         if node.has("number"):
             return False
         path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
         return bool(path) and all(d.how in ("entry", "for") or only_passes(d.value) for d in path)
+
+    def diverges(self, node: Node) -> bool:
+        """Tell whether an array of numpy was computed from itself, round by round, out of finite numbers."""
+        if node.sources - self.poison.downstream(node) or self.is_written(node) or node.is_from_before:
+            return False
+        if any(type(value.obj).__module__ != "numpy" for value in node.values):
+            return False
+        rounds = [d for other in {node, *self.poison.downstream(node)} for d in self.poison.path(other)]
+        return not any(map(self._may_fail, rounds)) and any(
+            definition.feeds_itself and definition in node.definitions and computes(definition.value, definition.how)
+            for definition in rounds
+        )
+
+    def _may_fail(self, definition: Definition) -> bool:
+        """Tell whether an operation may have left its domain, other than a division by a number that is there."""
+        found = hazards(definition.value) if definition.value is not None else ()
+        refs = [ref_of(hazard.argument) for hazard in found if hazard.weight >= 3]
+        return any(ref is None or type(self.facts.value(ref)) not in (int, float) for ref in refs)
 
     def writes_markers(self, definition: Definition) -> bool:
         """Tell whether a definition puts in the infinities of a mask."""
@@ -173,7 +184,7 @@ class Harm:
         if node.has("number"):
             return self._number_harms(node)
         if node.has("array") and not self.uses_torch(node):
-            return False
+            return self.diverges(node) and not self.is_tamed(node)
         return self._tensor_harms(node)
 
     def _buffer_harms(self, node: Node) -> bool:

@@ -70,7 +70,7 @@ class Outbreaks:
         if norm is not None and all(node.has("gradient") or node is norm for node in roots):
             return norm
         losses = self.poison.flow.losses if self.poison.flow is not None else set()
-        cyclic = len(roots) > 1
+        cyclic, has_nan = len(roots) > 1, any(node.nan for node in roots)
 
         def rank(node: Node) -> tuple[bool, int]:
             if self.harm.is_data(node):
@@ -78,7 +78,7 @@ class Outbreaks:
             blamed = self._blame.of(node)
             suspicion = blamed.weight if blamed is not None else 0
             if cyclic and suspicion >= 3 and node.has("tensor"):
-                return (not node.nan, 1)
+                return (not node.nan and has_nan, 1)
             order = ("tensor", "array", "parameter", "gradient", "buffer", "state", "number")
             place = min(order.index(value.role) for value in node.values)
             return (not node.nan and node.key not in losses, 2 if node.key in losses else 3 + place)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from torchmagic.source.refs import Ref
+from torchmagic.source.refs import Ref, Steps
 from torchmagic.source.scopes import Scope, Step
 
 
@@ -31,6 +31,8 @@ class Definition:
     """The definitions that the value was computed from."""
     before: set[Definition] = field(default_factory=set)
     """What the name held before, where a write adds to it."""
+    placed: Steps = ()
+    """Where under the name the value was put; ANY stands for a place that the text does not tell."""
 
     @property
     def feeds_itself(self) -> bool:

@@ -9,7 +9,7 @@ from torchmagic.source.definitions import GRAD, Definition, Frame
 from torchmagic.source.inlining import Inlining
 from torchmagic.source.operations import call_name
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, ref_of
+from torchmagic.source.refs import ANY, Ref, Steps, ref_of
 from torchmagic.source.scopes import FunctionDef, Scope, Step
 from torchmagic.source.writes import Write, writes_of
 
@@ -27,6 +27,8 @@ _NO_VALUES = frozenset(
 _NO_VALUE_ATTRIBUTES = frozenset(
     {"shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "index", "columns", "layout"}
 )
+_CHANGED = ("module", "stateful", "object")
+"""What a call that stands alone may change."""
 _MEMBERS = frozenset(
     {"parameters", "named_parameters", "modules", "children", "named_children", "named_modules", "values", "items"}
 )
@@ -88,8 +90,10 @@ class Flow(Inlining):
     def _inner_blocks(self, node: ast.stmt, step: Step, frame: Frame, *, maybe: bool) -> None:
         if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             outside, frame.looped = frame.looped, True
+            last_line, self._last_line = self._last_line, None  # earlier rounds ran to their end
             for _ in range(2):  # the second time with what the first one left
                 self._block(node.body, frame, maybe=maybe)
+                self._last_line = last_line
                 if not isinstance(node, ast.While):
                     self._memo.clear()
                     for write in writes_of(step):
@@ -130,6 +134,7 @@ class Flow(Inlining):
         definition = self._define(
             owner, key, how, step=write.step, needs=needs, value=write.value, node=write.node, frame=frame
         )
+        definition.placed = _placed(write, ref.steps[1:] if "." in key else ref.steps)
         self._put(owner, key, definition, rebinds=rebinds)
         if write.kind == "bind" and id(write.value) in self._fresh:
             self._rename(frame, self._fresh[id(write.value)], owner, ref)
@@ -243,7 +248,8 @@ class Flow(Inlining):
         alone = isinstance(step.node, ast.Expr) and step.node.value is node and name not in _NO_VALUES
         for path, kind in kinds:
             called = kind == "stateful" and path == ref_of(node.func)
-            if called or (alone and kind in ("module", "stateful", "object") and path != ref_of(node.func)):
+            loaded = name == "load_state_dict" and path == receiver
+            if called or loaded or (alone and kind in _CHANGED and path != ref_of(node.func)):
                 self._fill(path, node, held, frame, step)
 
     def _fill(
@@ -283,6 +289,14 @@ class Flow(Inlining):
         for path in optimizers:
             needs = {definition for key in with_gradients for definition in self.cell.names[key]}
             self._fill(path, node, needs, frame, step, how="step")
+
+
+def _placed(write: Write, steps: Steps) -> Steps:
+    """Return where under a name a write puts its value."""
+    if write.kind != "store" or write.how in ("update", "extend"):
+        return steps
+    key = write.key.value if isinstance(write.key, ast.Constant) else ANY
+    return (*steps, ("item", key))
 
 
 def _path(key: str) -> Ref:

@@ -77,6 +77,8 @@ def _call_hazards(node: ast.Call) -> Iterator[Hazard]:
     argument = owner if method else (node.args[0] if node.args else None)
     if _to_half(name, node):
         yield _hazard("half", node, argument)
+    elif name in ("cross_entropy", "nll_loss") and any(k.arg == "ignore_index" for k in node.keywords):
+        yield Hazard(name, 3, node, "where every label is ignored, it is the mean of nothing: skip such a batch")
     elif name in _CALLS:
         divides = name in ("div", "divide", "true_divide")
         guarded = node.args[-1] if divides and node.args else argument
@@ -132,7 +134,7 @@ def is_guarded(node: ast.expr | None) -> bool:
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Add):
             return any(_is_small(part) for part in (node.left, node.right))
-        if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.Name):
+        if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.Name) and _fractional(node.right):
             return True  # `d ** 0.5`, the width that scores are scaled by
         return is_guarded(node.left) and is_guarded(node.right)
     if isinstance(node, ast.Call):

@@ -35,6 +35,7 @@ _FILES = (
     "load", "loadtxt", "genfromtxt", "fromfile", "imread", "open", "memmap", "fromstring", "read_csv", "read_table",
     "read_parquet", "read_excel", "read_json", "read_pickle", "read_feather", "read_sql", "read_fwf", "read_hdf",
 )  # fmt: skip
+_TEXTS = frozenset({"loads", "reader", "DictReader", "read", "readline", "readlines", "splitlines", "input", "getenv"})
 _HANDLES = frozenset(
     {
         "isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanstd", "nanvar", "nanmin",
@@ -63,6 +64,13 @@ def call_name(node: ast.Call) -> str:
 def calls(expression: ast.AST | None) -> Iterator[ast.Call]:
     """Yield the calls in an expression."""
     return (node for node in ast.walk(expression) if isinstance(node, ast.Call)) if expression is not None else iter(())
+
+
+def computes(expression: ast.AST | None, how: str = "=") -> bool:
+    """Tell whether an expression, or the operator that puts it under a name, does arithmetic."""
+    if expression is None:
+        return False
+    return how == "augment" or any(isinstance(node, ast.BinOp) for node in ast.walk(expression))
 
 
 def mixes(expression: ast.AST | None) -> bool:
@@ -99,6 +107,16 @@ def only_passes(expression: ast.AST | None) -> bool:
     ):
         return False
     return all(call_name(call) in _PASSES for call in calls(expression))
+
+
+def hands_on(call: ast.Call) -> bool:
+    """Tell whether a call hands the values of its receiver or its arguments on as they are."""
+    return call_name(call) in _PASSES
+
+
+def reads_text(call: ast.Call) -> bool:
+    """Tell whether a call reads a file or a text."""
+    return call_name(call) in _FILES or call_name(call) in _TEXTS
 
 
 def handled_names(trees: Iterator[ast.AST]) -> set[str]:

@@ -17,15 +17,18 @@ class _Any:
 
 ANY: Final = _Any()
 
+Steps = tuple[tuple[str, Any], ...]
+"""What follows the root of a path: `("attr", name)` and `("item", key)`."""
+
 
 @dataclass(frozen=True)
 class Ref:
     """A written path: the root name, then steps `("attr", name)` and `("item", key)`; a computed key is ANY."""
 
     root: str
-    steps: tuple[tuple[str, Any], ...] = ()
+    steps: Steps = ()
 
-    def __add__(self, steps: tuple[tuple[str, Any], ...]) -> Ref:
+    def __add__(self, steps: Steps) -> Ref:
         return Ref(self.root, self.steps + steps)
 
     def item(self, key: Any) -> Ref:
