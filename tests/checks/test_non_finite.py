@@ -122,3 +122,40 @@ both = [first, second]
 
     assert report.failures == ()
     assert [(f.subject, f.line) for f in report.findings if f.rule == "non-finite"] == [("share", 5)]
+
+
+RECORDS = {
+    "list": ("losses = [float('nan')]", "losses"),
+    "dict": ("history = {'valid': [float('nan')]}", "history['valid']"),
+    "object": ("class Log:\n    def __init__(self): self.losses = [math.nan]\nlog = Log()", "log.losses"),
+}
+TRAINING = """
+for step in range(3):
+    loss = F.mse_loss(net(X), Y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {record}.append(loss.item())
+"""
+SETTING = """
+net, X, Y = nn.Linear(3, 1), torch.randn(5, 3), torch.randn(5, 1)
+opt = torch.optim.SGD(net.parameters(), {lr})
+"""
+
+
+@pytest.mark.parametrize(("setup", "record"), RECORDS.values(), ids=RECORDS)
+def test_a_place_held_in_a_record_before_the_cell_is_left_alone(setup: str, record: str) -> None:
+    """The first entry stood there before the losses of this cell, which are finite, were added."""
+    report = look(SETUP + SETTING.format(lr=0.1) + setup, TRAINING.format(record=record))
+
+    assert [f.message for f in report.findings] == []
+    assert report.failures == ()
+
+
+@pytest.mark.parametrize(("setup", "record"), RECORDS.values(), ids=RECORDS)
+def test_what_is_added_to_such_a_record_is_judged(setup: str, record: str) -> None:
+    """With the same first entry, a run that diverges is found."""
+    report = look(SETUP + SETTING.format(lr=1e30) + setup, TRAINING.format(record=record))
+
+    assert [(f.rule, f.subject) for f in report.findings] == [("non-finite", "loss")]
+    assert f"{record}[3]" in report.findings[0].consequences

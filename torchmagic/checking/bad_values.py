@@ -25,6 +25,7 @@ class BadValue:
     counts: Counts
     place: Place
     obj: Any
+    stood_before: bool = False  # in a list that the cell at most added to
 
     @property
     def has_history(self) -> bool:
@@ -59,11 +60,16 @@ def bad_values(facts: Facts) -> BadValues:
             value = BadValue(seen.subject, _role(seen), counts, seen.places[0], seen.obj)
             found.by_key.setdefault(key_of(seen.places[0]), []).append(value)
             found.keys |= {key_of(place) for place in seen.places}
-    for number, place in facts.found.numbers:
-        value = BadValue(place.text, "number", count_number(number), place, number)
-        found.by_key.setdefault(key_of(place), []).append(value)
-        found.keys |= {key_of(place), *_other_keys(facts, place)}
+    for value in sorted(_numbers(facts), key=lambda value: value.stood_before):
+        found.by_key.setdefault(key_of(value.place), []).append(value)
+        found.keys |= {key_of(value.place), *_other_keys(facts, value.place)}
     return found
+
+
+def _numbers(facts: Facts) -> Iterator[BadValue]:
+    for number, place in facts.found.numbers:
+        stood_before = facts.before is not None and facts.before.was_listed(number, place)
+        yield BadValue(place.text, "number", count_number(number), place, number, stood_before)
 
 
 def _other_keys(facts: Facts, place: Place) -> Iterator[str]:

@@ -49,7 +49,11 @@ class Harm:
         return not any(self._is_computed_number(node, value) for value in node.values)
 
     def _is_computed_number(self, node: Node, value: BadValue) -> bool:
-        if value.role != "number" or any(nonfinite_literal(d.value) for d in self.poison.path(node)):
+        if (
+            value.role != "number"
+            or value.stood_before
+            or any(nonfinite_literal(d.value) for d in self.poison.path(node))
+        ):
             return False
         return is_result(value, node.key, node.definitions)
 
