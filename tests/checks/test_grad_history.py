@@ -55,6 +55,85 @@ train(data, record)
 """,
         [("record", 8)],
     ),
+    "entry of a dict made from itself": (
+        "seen = {'n': 0}\nfor x, y in data:"
+        + STEP
+        + "    seen['loss'] = loss if 'loss' not in seen else 0.9 * seen['loss'] + 0.1 * loss\n",
+        [("seen['loss']", 7)],
+    ),
+    "entry by get, in a method": (
+        """
+class Board:
+    def __init__(self):
+        self.sums = {}
+    def add(self, **values):
+        for key, value in values.items():
+            self.sums[key] = self.sums.get(key, 0) + value
+board = Board()
+for x, y in data:"""
+        + STEP
+        + "    board.add(loss=loss, hits=(model(x).argmax(1) == y).sum())\n",
+        [("board.sums", 7)],
+    ),
+    "averaged weights": (
+        """
+average = [p.detach().clone() for p in model.parameters()]
+for x, y in data:"""
+        + STEP
+        + """
+    for i, p in enumerate(model.parameters()):
+        average[i] = torch.lerp(average[i], p, 0.1)
+""",
+        [("average", 10)],
+    ),
+    "rows of a tensor": (
+        """
+model.eval()
+scores = torch.empty(4 * len(data), 3)
+for i, (x, y) in enumerate(data):
+    scores[4 * i : 4 * (i + 1)] = model(x).softmax(1)
+""",
+        [("scores", 5)],
+    ),
+    "buffer of a layer inside a container": (
+        """
+class Centre(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(8))
+    def forward(self, h):
+        self.centre = torch.lerp(self.centre, h.mean(0), 0.1)
+        return h - h.mean(0)
+net = nn.Sequential(nn.Linear(5, 8), Centre(), nn.Linear(8, 3))
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in data:
+    sgd.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    sgd.step()
+""",
+        [("net[1].centre", 7)],
+    ),
+    "hook that keeps every output": (
+        """
+kept = {}
+def keep(module, inputs, output):
+    kept.setdefault("hidden", []).append(output)
+handle = model[0].register_forward_hook(keep)
+model.eval()
+for x, _ in data:
+    model(x)
+handle.remove()
+""",
+        [("kept['hidden']", 4)],
+    ),
+    "lambda as a hook": (
+        """
+features = []
+model[1].register_forward_hook(lambda module, inputs, output: features.append(output))
+for x, y in data:"""
+        + STEP,
+        [("features", 3)],
+    ),
     "number in a dict": (
         "metrics = {'loss': 0.0}\nfor x, y in data:" + STEP + "    metrics['loss'] += loss * len(x)\n",
         [("metrics['loss']", 7)],
@@ -192,6 +271,48 @@ for epoch in range(3):
 }
 
 QUIET = {
+    "hidden states of stacked cells": """
+cells = nn.ModuleList(nn.GRUCell(5, 5) for _ in range(2))
+sgd = torch.optim.SGD(cells.parameters(), lr=0.1)
+for _ in range(3):
+    hidden = [torch.zeros(4, 5) for _ in cells]
+    for x, y in data:
+        for i, cell in enumerate(cells):
+            hidden[i] = cell(x if i == 0 else hidden[i - 1], hidden[i])
+    loss = hidden[-1].pow(2).mean()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+""",
+    "outputs written into a tensor for one loss": """
+for epoch in range(3):
+    logits = torch.zeros(len(data), 4, 3)
+    for i, (x, y) in enumerate(data):
+        logits[i] = model(x)
+    loss = F.cross_entropy(logits.flatten(0, 1), torch.cat([y for _, y in data]))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "hook whose outputs are cleared in each step": """
+kept = []
+handle = model[0].register_forward_hook(lambda module, inputs, output: kept.append(output))
+for x, y in data:
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y) + 0.1 * sum(h.abs().mean() for h in kept)
+    loss.backward()
+    opt.step()
+    kept.clear()
+""",
+    "entries of a dict averaged as numbers": """
+seen = {}
+for x, y in data:
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    opt.step()
+    seen["loss"] = 0.9 * seen.get("loss", 0.0) + 0.1 * loss.item()
+""",
     "numbers": "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss.item())\n",
     "detached": "kept = []\nfor x, y in data:" + STEP + "    kept.append(loss.detach())\n",
     "methods left uncalled": "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss.item)\n",

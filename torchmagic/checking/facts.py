@@ -6,13 +6,14 @@ import ast
 import builtins
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.usercode import earlier_texts, is_text_of, is_user_file
+from torchmagic.kinds import is_from_torch, kind_of_value
 from torchmagic.namespace import Namespace, Place, Seen, Snapshot, version_of
 from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
 from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
@@ -58,7 +59,15 @@ class Facts:
         self.before = before
         self.device = device
         self.memory = memory
+        self.at_end: list[Callable[[], None]] = []
+        """What to call when the look is over, for those who build cycles out of the user's objects."""
         self._writes_by_place: dict[int, list[Write]] = {}
+
+    def forget(self) -> None:
+        """Let go of the user's objects at once, where objects that refer to each other would hold them for a while."""
+        for let_go in self.at_end:
+            let_go()
+        vars(self).clear()
 
     @cached_property
     def program(self) -> Program | None:
@@ -99,9 +108,15 @@ class Facts:
             return False
         if type(obj) is types.FunctionType:
             return target.class_name is None and not by_item and obj.__code__.co_name == target.name
+        if self.program is not None and target in self.program.forward_hooks:
+            return not by_item and kind_of_value(obj) == "module"
         if target.class_name is None or target.name not in (("__getitem__",) if by_item else ("forward", "__call__")):
             return False
-        return any(kind.__name__ == target.class_name for kind in type.__getattribute__(type(obj), "__mro__"))
+        return any(
+            kind.__name__ == target.class_name
+            for part in parts_run_by(obj)
+            for kind in type.__getattribute__(type(part), "__mro__")
+        )
 
     def writes_to(self, seen: Seen) -> list[Write]:
         """Return the writes of the program whose target is the object or a container that holds it, in order."""
@@ -183,6 +198,20 @@ class Facts:
             if type(value) is torch.device and value == device and not name.startswith("_"):
                 return name
         return None
+
+
+def parts_run_by(obj: Any) -> Iterator[Any]:
+    """Yield what a call of an object runs: itself, and the modules that a container of torch's runs in turn."""
+    waiting, known = [obj], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in known:
+            continue
+        known.add(id(part))
+        yield part
+        if kind_of_value(part) == "module" and is_from_torch(type(part)):
+            children = object.__getattribute__(part, "__dict__").get("_modules") or {}
+            waiting += [child for child in dict.values(children) if child is not None]
 
 
 def matches(ref: Ref, place: Place) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 from torchmagic.autograd_graph import grad_node
 from torchmagic.checking.facts import Facts, matches
 from torchmagic.namespace import Place, Seen
-from torchmagic.source import Call, Ref, reads
+from torchmagic.source import ANY, Call, Ref, reads
 from torchmagic.source.accumulation import Accumulation, accumulations
 from torchmagic.source.gradients import depends_on, gradient_takers, keeps_graph
 
@@ -54,13 +54,16 @@ def _is_made_from(one: Held, other: Held) -> bool:
 
 
 def _held_singly(facts: Facts) -> Iterator[Held]:
-    """Yield what each accumulating write holds; a tensor is claimed by the first write that explains it."""
+    """Yield what each accumulating write holds; a tensor is claimed by the first write that explains it.
+
+    What is made from its own last value goes before what first filled the container.
+    """
     if facts.program is None:
         return
     waiting = [seen for seen in facts.found.of_kind("tensor") if grad_node(seen.obj) is not None]
     claimed: set[int] = set()
-    for accumulation in accumulations(facts.program):
-        spellings = facts.spellings(accumulation.write)
+    for accumulation in sorted(accumulations(facts.program), key=lambda one: not one.of_entry):
+        spellings = [ref + accumulation.entry for ref in facts.spellings(accumulation.write)]
         groups: dict[int, tuple[Place, list[Seen]]] = {}
         for seen in waiting:
             holder = _holder(seen, spellings, accumulation)
@@ -68,7 +71,9 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
                 groups.setdefault(id(holder), (holder, []))[1].append(seen)
                 claimed.add(id(seen))
         for holder, tensors in groups.values():
-            yield Held(accumulation, holder, tuple(tensors))
+            fills = accumulation.shape == "container" and any(holder in seen.places for seen in tensors)
+            carried = dataclasses.replace(accumulation, shape="sum") if fills else accumulation
+            yield Held(carried, holder, tuple(tensors))
 
 
 def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Place | None:
@@ -80,11 +85,12 @@ def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Pla
             if any(link.role == "self" for link in chain):
                 continue  # a method that was not called: another mistake
             holder = next(link for link in chain if matches(ref, link))
-            if accumulation.shape == "container" and holder is place:
-                continue  # a list grows; a tensor of that name is something else
+            if accumulation.shape == "container" and holder is place and accumulation.write.how != "[]=":
+                continue  # a list grows; a tensor grows only by what is written into it
             if accumulation.shape in ("sum", "best") and holder is not place:
                 continue
-            return holder
+            by_computed_key = accumulation.of_entry and accumulation.entry[-1][1] is ANY
+            return holder.parent if by_computed_key and holder.parent is not None else holder
     return None
 
 

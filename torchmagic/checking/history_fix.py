@@ -34,7 +34,7 @@ def history_fix(held: Held, facts: Facts) -> Fix | None:
 
 def _holds_directly(held: Held) -> bool:
     """Tell whether the tensors themselves, not something around them, are what the write keeps."""
-    depth = 1 if held.accumulation.shape == "container" else 0
+    depth = 1 if held.accumulation.shape == "container" or held.accumulation.of_entry else 0
     return all(
         any(place is held.holder or (depth and place.parent is held.holder) for place in seen.places)
         for seen in held.tensors

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torchmagic.source.program import Context, Program, argument_node
 from torchmagic.source.recurrence import Recurrence, Shape
-from torchmagic.source.refs import read_names
+from torchmagic.source.refs import ANY, read_names
 from torchmagic.source.resets import Resets
 from torchmagic.source.scopes import Loop, Scope, Step
 from torchmagic.source.writes import Write
@@ -24,6 +24,13 @@ class Accumulation:
     shape: Shape
     loops: tuple[Loop, ...]
     context: Context
+    of_entry: bool = False
+
+    @property
+    def entry(self) -> tuple[tuple[str, object], ...]:
+        """The step from the write's target to what carries the value: none, or the key of the one entry it updates."""
+        key = self.write.key
+        return (("item", key.value if isinstance(key, ast.Constant) else ANY),) if self.of_entry else ()
 
 
 def accumulations(program: Program) -> Iterator[Accumulation]:
@@ -39,11 +46,12 @@ def accumulations(program: Program) -> Iterator[Accumulation]:
             if write.how == "=" and isinstance(write.value, (ast.ListComp, ast.DictComp)) and shape == "container":
                 yield Accumulation(write, shape, (write.value,), context)
                 continue
-            if shape == "container" and write.key is not None:
+            of_entry = recurrence.updates_entry(write)
+            if shape == "container" and write.key is not None and not of_entry:
                 loops = tuple(loop for loop in loops if _key_follows(write, loop, program))
             carried = tuple(loop for loop in loops if loop not in resets.loops(write)) if loops else ()
             if carried:
-                yield Accumulation(write, shape, carried, context)
+                yield Accumulation(write, shape, carried, context, of_entry)
 
 
 def _key_follows(write: Write, loop: Loop, program: Program) -> bool:

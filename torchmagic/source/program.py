@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from torchmagic.source.hooks import forward_hooks
 from torchmagic.source.refs import ANY, Ref, ref_of
 from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
 from torchmagic.source.text import SourceText
@@ -131,8 +132,18 @@ class Program:
             elif not method:
                 yield Call(node, step)
         is_nested = scope.parent is not None and not isinstance(scope.parent.node, ast.Module)
-        if is_nested or scope.name.startswith("_") or scope.name == "forward":
+        if is_nested or scope.name.startswith("_") or scope.name == "forward" or scope in self.forward_hooks:
             yield from self._live_callers(scope)
+
+    def _hook_around(self, node: ast.AST | None) -> Scope | None:
+        """Return the lambda around a node that modules run in their forward passes."""
+        hooks = [hook for hook in self.forward_hooks if isinstance(hook.node, ast.Lambda)] if node is not None else ()
+        return next((hook for hook in hooks if any(part is node for part in ast.walk(hook.node))), None)
+
+    @cached_property
+    def forward_hooks(self) -> set[Scope]:
+        """The functions that modules run in each of their forward passes."""
+        return set(forward_hooks(self))
 
     def _live_callers(self, scope: Scope) -> Iterator[Call]:
         """Find calls and item accesses whose live object runs the function: `net(x)`, `dataset[0]`, a closure."""
@@ -154,6 +165,9 @@ class Program:
 
         With `node`, an expression in the statement, the comprehensions around it count as loops.
         """
+        hook = self._hook_around(node)
+        if hook is not None:
+            return [Context((*outer.steps, step), outer.loops) for outer in self._scope_contexts(hook, _DEEPEST)]
         own = step.loops + (tuple(enclosing_comprehensions(step, node)) if node is not None else ())
         return [
             Context((*outer.steps, step), (*outer.loops, *own)) for outer in self._scope_contexts(step.scope, _DEEPEST)

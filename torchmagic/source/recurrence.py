@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Literal
 
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, reads
+from torchmagic.source.refs import Ref, reads, ref_of
 from torchmagic.source.writes import Write
 
 Shape = Literal["sum", "container", "state", "best"]
@@ -38,6 +39,8 @@ class Recurrence:
             return None
         if write.kind == "augment":
             return "container" if isinstance(value, (ast.List, ast.Tuple, ast.ListComp)) else "sum"
+        if self.updates_entry(write):
+            return _self_reading_shape(value, lambda node: _is_entry(node, write))
         if write.kind == "store":
             return None if write.how in _OVERWRITING else "container"
         if write.kind != "bind" or write.how != "=":
@@ -46,7 +49,14 @@ class Recurrence:
             return "container"
         if _is_compared(write):
             return "best"
-        return _self_reading_shape(write, value) if self.cycle(write) is not None else None
+        if self.cycle(write) is None:
+            return None
+        return _self_reading_shape(value, lambda node: _same(node, write.target))
+
+    def updates_entry(self, write: Write) -> bool:
+        """Tell whether a store makes an entry of a container from the same entry: `d[k] = d.get(k, 0) + x`."""
+        is_item = write.kind == "store" and write.how == "[]=" and write.value is not None
+        return is_item and any(_is_entry(node, write) for node in ast.walk(write.value))  # type: ignore[arg-type]
 
     def cycle(self, write: Write) -> set[str] | None:
         """Return the names through which a new value is made from the last one.
@@ -83,14 +93,14 @@ class Recurrence:
         ]
 
 
-def _self_reading_shape(write: Write, value: ast.expr) -> Shape:
+def _self_reading_shape(value: ast.expr, is_last: Callable[[ast.expr], bool]) -> Shape:
     """Tell arithmetic with the last value from a call that is handed it."""
     if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
         name = value.func.id if isinstance(value.func, ast.Name) else value.func.attr
         if name in _KEEPS_EXTREME:
             return "best"
     for node in ast.walk(value):
-        if isinstance(node, ast.BinOp) and any(_same(side, write.target) for side in _operands(node)):
+        if isinstance(node, ast.BinOp) and any(map(is_last, _operands(node))):
             listed = any(isinstance(side, (ast.List, ast.ListComp)) for side in _operands(node))
             return "container" if listed else "sum"
     return "state"
@@ -106,6 +116,19 @@ def _operands(node: ast.BinOp) -> list[ast.expr]:
 
 def _same(node: ast.expr, ref: Ref) -> bool:
     return any(read == ref for read in reads(node)) and not isinstance(node, ast.Call)
+
+
+def _is_entry(node: ast.AST, write: Write) -> bool:
+    """Tell whether an expression is the entry that a store writes, by its index or by `get`."""
+    key: ast.expr | None = None
+    container: ast.expr | None = None
+    if isinstance(node, ast.Subscript):
+        container, key = node.value, node.slice
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args and node.func.attr == "get":
+        container, key = node.func.value, node.args[0]
+    if key is None or write.key is None or ref_of(container) != write.target:
+        return False
+    return ast.dump(key) == ast.dump(write.key)
 
 
 def _is_compared(write: Write) -> bool:
