@@ -3,6 +3,49 @@
 from __future__ import annotations
 
 MISTAKES = {
+    "tuple of results unpacked": (
+        """
+def judge(guess, truth):
+    off = (guess - truth).abs()
+    return off.max().item(), (off / truth).mean().item()
+
+worst, relative = judge(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 2.0]))
+""",
+        ("relative", 4, "design"),
+    ),
+    "module out of a ModuleDict": (
+        """
+class Unit(nn.Module):
+    def forward(self, x):
+        return x / x.norm(dim=1, keepdim=True)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = nn.ModuleDict({"a": nn.Linear(2, 2, bias=False), "b": Unit()})
+
+    def forward(self, x):
+        return self.steps["b"](self.steps["a"](x)) + 1
+
+net = Net()
+out = net(torch.tensor([[1.0, 2.0], [0.0, 0.0]]))
+""",
+        ("out", 4, "design"),
+    ),
+    "module made and called at once": (
+        """
+class Hardness(nn.Module):
+    def __init__(self, power):
+        super().__init__()
+        self.power = power
+
+    def forward(self, p):
+        return -((1 - p) ** self.power * torch.log(p)).mean()
+
+cost = Hardness(2.0)(torch.tensor([0.3, 0.0]))
+""",
+        ("cost", 8, "design"),
+    ),
     "metrics returned in a dict": (
         """
 def report(found, wanted):
@@ -964,7 +1007,7 @@ with torch.no_grad():
 y = model(torch.randn(5, 3))
 loss = y.pow(2).mean()
 """,
-        ("y", 9, "explosion"),
+        ("y", 4, "design"),
     ),
     "sequence lengths0": (
         """

@@ -45,7 +45,8 @@ class Causes:
             overflow = max(value.counts.largest for value in root.values) > _HUGE or not root.nan
             return "explosion" if overflow and weight < 3 else "design"
         plain_call = any(self._harm.calls_module(d) for d in root.definitions) and not weight
-        return "explosion" if plain_call and not self._has_mask(root) and self._is_full_precision(root) else "design"
+        may_grow = self._is_full_precision(root) and not self._is_ordinary_beside(root)
+        return "explosion" if plain_call and may_grow and not self._has_mask(root) else "design"
 
     def _training_cause(self, group: set[Node], weight: int, growth: Growth | None) -> Cause:
         if growth is not None:
@@ -79,6 +80,12 @@ class Causes:
 
     def _is_full_precision(self, root: Node) -> bool:
         return all(getattr(value.obj, "element_size", lambda: 4)() >= 4 for value in root.values)
+
+    @staticmethod
+    def _is_ordinary_beside(root: Node) -> bool:
+        """Tell whether some values are NaN beside ordinary ones, and none is infinite: nothing overflowed."""
+        counts = [value.counts for value in root.values]
+        return all(c.nan == c.bad < c.total and c.largest < _ORDINARY for c in counts)
 
     def growth(self, group: set[Node]) -> Growth | None:
         """Return how a recorded list grew before its first bad number."""

@@ -13,6 +13,8 @@ from torchmagic.source.refs import ANY, Ref, Steps, ref_of
 _FILLED = frozenset({"call", "backward", "step", "entry"})
 _OF_ARGUMENTS = frozenset({"float", "int", "round", "abs", "max", "min", "sum", "complex"})
 _COPIES = frozenset({"list", "tuple", "dict", "sorted", "reversed", "copy", "deepcopy", "deque", "defaultdict"})
+_PAIRS = frozenset({"zip", "enumerate", "items"})
+"""What gives elements away in tuples."""
 _NUMERIC = frozenset({"np", "numpy", "torch", "F", "math"})
 _DEEPEST = 16
 
@@ -48,7 +50,7 @@ def _is_result(definition: Definition, rest: Steps, depth: int) -> bool:
         return False
     if any(mine != theirs and mine[1] is not ANY for mine, theirs in zip(placed, rest, strict=False)):
         return False
-    rest = rest[len(placed) :]
+    rest = (*definition.taken, *rest[len(placed) :])
     return _part(definition.value, (("item", ANY), *rest) if definition.how == "for" else rest, definition, depth - 1)
 
 
@@ -80,6 +82,8 @@ def _is_result_of_call(node: ast.Call, rest: Steps, definition: Definition, dept
         given = [(part, rest) for part in node.args]
         given += [(k.value, rest[1:]) for k in node.keywords if rest and name == "dict" and k.arg == rest[0][1]]
         return any(_part(part, more, definition, depth) for part, more in given)
+    if name in _PAIRS and len(rest) > 1:
+        rest = (rest[0], *rest[2:])
     if hands_on(node):
         receiver = [function.value] if isinstance(function, ast.Attribute) else []
         return any(_part(part, rest, definition, depth) for part in [*receiver, *node.args])

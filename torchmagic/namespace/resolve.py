@@ -94,9 +94,12 @@ def _get_item(obj: Any, key: Any) -> Any:
             return tuple.__getitem__(obj, key)
         if issubclass(kind, collections.deque):
             return collections.deque.__getitem__(obj, key)
-        listed = (torch.nn.Sequential, torch.nn.ModuleList) if torch is not None and hasattr(torch, "nn") else ()
-        if type(key) is int and issubclass(kind, listed):
+        if torch is None or not hasattr(torch, "nn"):
+            return MISSING
+        if type(key) is int and issubclass(kind, (torch.nn.Sequential, torch.nn.ModuleList)):
             return list(object.__getattribute__(obj, "_modules").values())[key]
+        if type(key) is str and issubclass(kind, torch.nn.ModuleDict):
+            return object.__getattribute__(obj, "_modules")[key]
     except (KeyError, IndexError, TypeError):
         pass
     return MISSING

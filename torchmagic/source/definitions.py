@@ -33,6 +33,8 @@ class Definition:
     """What the name held before, where a write adds to it."""
     placed: Steps = ()
     """Where under the name the value was put; ANY stands for a place that the text does not tell."""
+    taken: Steps = ()
+    """Which part of the value it is: `b` of `a, b = f()` is the item 1."""
 
     @property
     def feeds_itself(self) -> bool:

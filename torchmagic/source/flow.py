@@ -135,6 +135,9 @@ class Flow(Inlining):
             owner, key, how, step=write.step, needs=needs, value=write.value, node=write.node, frame=frame
         )
         definition.placed = _placed(write, ref.steps[1:] if "." in key else ref.steps)
+        if write.position is not None:
+            taken = (("item", write.position),)
+            definition.taken = taken if definition.taken in ((), taken) else (("item", ANY),)
         self._put(owner, key, definition, rebinds=rebinds)
         if write.kind == "bind" and id(write.value) in self._fresh:
             self._rename(frame, self._fresh[id(write.value)], owner, ref)

@@ -63,7 +63,10 @@ class Inlining(Bindings):
                 found = next(inits, None)
             return found or self._live_callee(Ref(name), frame)
         if receiver is None:
-            return None
+            element = ref_of(node.func)  # `self.blocks["first"](x)`, and below `Focal(2.0)(x, y)`
+            made = node.func.func.id if isinstance(node.func, ast.Call) and isinstance(node.func.func, ast.Name) else ""
+            forwards = (s for s in self._program.scopes if s.class_name == made and s.name == "forward")
+            return self._live_callee(element, frame) if element is not None else next(forwards, None)
         if receiver.root == "super" or name.startswith("__"):
             return None
         methods = [s for s in self._program.scopes if s.class_name is not None and s.name == name]
