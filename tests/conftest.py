@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,7 @@ def shell():
     shell.run_line_magic("unload_ext", "torchmagic")
     shell.restore_sys_module_state()
     InteractiveShell.clear_instance()
+    atexit.unregister(shell.atexit_operations)  # each would collect garbage once more when the tests end
 
 
 @pytest.fixture

@@ -640,3 +640,43 @@ def test_a_script_is_its_own_source(tmp_path) -> None:
     report = torchmagic.check(names, source=path.read_text())
 
     assert flags(report, "grad-history") == [("history", 20)]
+
+
+SECOND_BACKWARD = {
+    "state handed to the model": (
+        """
+rnn, head = nn.LSTM(5, 4), nn.Linear(4, 1)
+state = (torch.zeros(1, 1, 4), torch.zeros(1, 1, 4))
+for x, _ in data:
+    out, state = rnn(x.unsqueeze(1), state)
+    head(out).pow(2).mean().backward()
+""",
+        [("state", 5)],
+    ),
+    "sum that is differentiated in each step": (
+        """
+total = 0.0
+for x, y in data:
+    total = total + F.cross_entropy(model(x), y)
+    total.backward()
+""",
+        [("total", 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), SECOND_BACKWARD.values(), ids=SECOND_BACKWARD)
+def test_a_second_backward_is_explained(cell: str, expected: list[tuple[str, int]]) -> None:
+    """When torch refuses to go through a graph again, what carries it from step to step is named, as an error."""
+    report, _, error = look_around(SETUP, cell)
+
+    assert type(error) is RuntimeError
+    assert flags(report, "grad-history") == expected
+    assert [finding.level for finding in report.findings] == ["error"]
+
+
+def test_another_error_in_a_loop_is_not_taken_for_it() -> None:
+    """A state that is right stays unmentioned when the cell ends for another reason."""
+    cell = SECOND_BACKWARD["state handed to the model"][0].replace("head(out)", "head(out[..., :2])")
+
+    assert flags(look(SETUP, cell), "grad-history") == []

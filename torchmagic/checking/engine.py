@@ -65,8 +65,11 @@ def check(
         found = walk(namespace, hidden=hidden)
         text = SourceText.read(source, filename) if source is not None else None
         facts = Facts(found, source=text, error=error, before=before, device=device, memory=memory)
-        raw, failures = _run(chosen, facts)
-        return _report(facts, raw, failures, level, time.perf_counter() - start)
+        try:
+            raw, failures = _run(chosen, facts)
+            return _report(facts, raw, failures, level, time.perf_counter() - start)
+        finally:
+            facts.forget()
 
 
 def choose_rules(only: Iterable[str], ignore: Iterable[str]) -> dict[str, type[Rule]]:

@@ -57,6 +57,7 @@ class Poison:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        facts.at_end.append(self._untie)
         self.bad: BadValues = bad_values(facts)
         self._kinds: dict[Ref, str] = {}
         self._clean: dict[Definition, bool] = {}
@@ -68,6 +69,12 @@ class Poison:
         self._finals = {d for node in self.nodes.values() for d in node.definitions}
         for node in self.nodes.values():
             node.sources = set(self._sources(node))
+
+    def _untie(self) -> None:
+        """Let go of the values: the nodes refer to one another, and the flow to the graph."""
+        for node in self.nodes.values():
+            node.sources.clear()
+        vars(self).clear()
 
     @cached_property
     def flow(self) -> Flow | None:

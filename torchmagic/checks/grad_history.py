@@ -14,6 +14,7 @@ from torchmagic.findings import Finding
 from torchmagic.render.words import size
 from torchmagic.source import reads
 
+_SECOND_BACKWARD = "backward through the graph a second time"
 _READING = frozenset({"item", "tolist", "numpy", "argmax", "print", "float", "int"})
 
 
@@ -66,17 +67,20 @@ class GradHistory(Rule):
         use = use_of(subject, facts)
         graph = read_graph(seen.obj for seen in subject.tensors)
         kept = _piles_up if use == "each step" else _is_stream
-        if use == "later" or not kept(subject, graph, facts):
+        again = use == "each step" and _went_through_again(subject, graph, facts)
+        if use == "later" or not (again or kept(subject, graph, facts)):
             for derived in subject.derived:
                 yield from self.judge(facts, derived)
             return
         write = subject.accumulation.write
         yield Finding(
             rule=self.name(),
-            level="warning",
+            level="error" if again else "warning",
             subject=subject.holder.text,
             line=facts.line_of(write),
-            message=_message(subject, graph, evaluating=_is_evaluating(graph, facts) and use == "never"),
+            message=_message_of_error(subject)
+            if again
+            else _message(subject, graph, evaluating=_is_evaluating(graph, facts) and use == "never"),
             evidence={
                 "tensors": len(subject.tensors),
                 "nodes": graph.nodes,
@@ -87,6 +91,19 @@ class GradHistory(Rule):
             fix=history_fix(subject, facts),
             consequences=tuple(derived.holder.text for derived in subject.derived),
         )
+
+
+def _went_through_again(held: Held, graph: Graph, facts: Facts) -> bool:
+    """Tell whether the cell ended because a step's backward came to the history of the step before, already freed."""
+    carried = held.accumulation.shape in ("state", "sum") and graph.freed_nodes > 0
+    return carried and type(facts.error) is RuntimeError and _SECOND_BACKWARD in str(facts.error)
+
+
+def _message_of_error(held: Held) -> str:
+    return (
+        f"`{held.holder.text}` carries the autograd history of one step into the next, and `backward()` came to it a "
+        "second time; cut it between the steps: `.detach()`"
+    )
 
 
 def _piles_up(held: Held, graph: Graph, facts: Facts) -> bool:
