@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 MISTAKES = {
+    "infinity behind a saturated unit": (
+        """
+rows = torch.tensor([[0.1, 0.2], [float("inf"), 0.4]])
+gate = nn.Linear(2, 3)
+cost = torch.sigmoid(gate(rows)).mean()
+cost.backward()
+""",
+        ("rows", 2, "data"),
+    ),
     "tuple of results unpacked": (
         """
 def judge(guess, truth):

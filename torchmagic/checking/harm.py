@@ -227,9 +227,13 @@ class Harm:
             if other is not node and not other.has("gradient")
         ):
             return False
-        if node.key.partition(".")[0] in self.handled or (node.key in self._losses and GRADIENTS in self.handled):
+        if self.is_handled(node) or (node.key in self._losses and GRADIENTS in self.handled):
             return True
         return any(self._holds_floats(definition) for definition in self.poison.finite_users(node))
+
+    def is_handled(self, node: Node) -> bool:
+        """Tell whether the text asks after the bad values, fills them, drops them or leaves them out."""
+        return node.key.partition(".")[0] in self.handled
 
     def _holds_floats(self, definition: Definition) -> bool:
         root, _, attribute = definition.key.removesuffix(GRAD).partition(".")

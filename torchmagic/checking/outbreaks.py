@@ -35,6 +35,17 @@ class Outbreaks:
         self.harm = Harm(self.poison)
         self._blame, self._causes = Blame(self.harm), Causes(self.harm)
         self.facts = facts
+        for node in list(self.poison.nodes.values()):
+            if node.has("gradient", "parameter", "state") and not node.sources:
+                node.sources |= set(self._behind_finite_loss(node))
+
+    def _behind_finite_loss(self, node: Node) -> Iterator[Node]:
+        """Yield the data whose bad values a finite loss hides: a saturated unit stops them, its derivative does not."""
+        known = {d for start in self.poison.path(node) if start.how == "backward" for d in start.upstream()}
+        for other in self.poison.nodes.values():
+            is_there = bool(other.definitions & known) and not other.only_negative and not self.harm.is_handled(other)
+            if is_there and other.has("tensor", "array") and self.harm.is_data(other):
+                yield other
 
     def all(self) -> Iterator[Outbreak]:
         """Yield the outbreaks, those that do harm first."""
