@@ -482,6 +482,20 @@ d = (s[:, None] - s[None]).masked_fill(m, float("-inf"))
 loss = torch.logsumexp(d, 1).mean()
 loss.backward()
 """,
+    "difference to a bound": """
+class Least:
+    def __init__(self):
+        self.value, self.old = float("inf"), []
+
+    def offer(self, value):
+        self.old.append(self.value)
+        self.value = min(self.value, value)
+
+least = Least()
+least.offer(0.4)
+least.offer(0.2)
+drop = least.old[0] - least.value
+""",
     "limits in dicts": """
 def limits(top=float("inf")):
     return {"top": top, "low": -top}

@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 MISTAKES = {
+    "keyword arguments kept": (
+        """
+class Diary:
+    def __init__(self):
+        self.pages = []
+
+    def note(self, **facts):
+        self.pages.append(facts)
+
+diary = Diary()
+for weight in (torch.ones(3), torch.zeros(3)):
+    diary.note(share=(weight[0] / weight.sum()).item(), size=3)
+""",
+        ("diary.pages[1]['share']", 11, "design"),
+    ),
+    "field of a named tuple": (
+        """
+from collections import namedtuple
+Rates = namedtuple("Rates", "hit miss")
+done = torch.zeros(2)
+rates = Rates(hit=(done[0] / done.sum()).item(), miss=0.5)
+""",
+        ("rates.hit", 5, "design"),
+    ),
     "infinity behind a saturated unit": (
         """
 rows = torch.tensor([[0.1, 0.2], [float("inf"), 0.4]])

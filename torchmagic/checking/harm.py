@@ -200,7 +200,7 @@ class Harm:
         )
 
     def _number_harms(self, node: Node) -> bool:
-        if self.is_constant(node):
+        if self.is_constant(node) or (node.sources and all(map(self._is_bound, node.sources))):
             return False
         recorded = any(d.how in _STORES and d.looped for d in node.definitions)
         return recorded or not self.is_tamed(node)
@@ -218,6 +218,10 @@ class Harm:
         if self.is_written(node) or bad_sources:
             return self.mixes(node) or any(value.has_history for value in node.values)
         return True
+
+    def _is_bound(self, node: Node) -> bool:
+        """Tell whether a node is an infinity that was written as a number, such as the first of the best losses."""
+        return node.has("number") and not node.nan and self.is_constant(node)
 
     def is_tamed(self, node: Node) -> bool:
         """Tell whether the text deals with the bad values, so that what was made from them is finite."""

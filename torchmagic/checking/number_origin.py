@@ -82,6 +82,10 @@ def _is_result_of_call(node: ast.Call, rest: Steps, definition: Definition, dept
         given = [(part, rest) for part in node.args]
         given += [(k.value, rest[1:]) for k in node.keywords if rest and name == "dict" and k.arg == rest[0][1]]
         return any(_part(part, more, definition, depth) for part, more in given)
+    if rest and rest[0][0] == "attr" and isinstance(function, ast.Name):  # the fields of a dataclass, a named tuple
+        given = [(k.value, rest[1:]) for k in node.keywords if k.arg == rest[0][1]]
+        given += [(part, rest[1:]) for part in node.args if ref_of(part) is None]
+        return any(_part(part, more, definition, depth) for part, more in given)
     if name in _PAIRS and len(rest) > 1:
         rest = (rest[0], *rest[2:])
     if hands_on(node):

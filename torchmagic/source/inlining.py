@@ -134,19 +134,33 @@ class Inlining(Bindings):
     def _bind_arguments(self, scope: Scope, node: ast.Call | None, new: Frame, frame: Frame, step: Step) -> None:
         parameters = scope.parameters[1 if scope.class_name is not None else 0 :]
         given = dict(zip(parameters, node.args, strict=False)) if node is not None else {}
-        rest = list(node.args[len(parameters) :]) if node is not None else []
+        rest: list[ast.expr | ast.keyword] = list(node.args[len(parameters) :]) if node is not None else []
         for keyword in node.keywords if node is not None else ():
             if keyword.arg in parameters:
                 given[str(keyword.arg)] = keyword.value
             else:
-                rest.append(keyword.value)
+                rest.append(keyword)
         for name, argument in given.items():
             if (ref := ref_of(argument)) is not None and not isinstance(argument, ast.Starred):
                 new.aliases[name] = self._owner(ref, frame)
             else:
-                new.names[name] = set(self._value(argument, frame, step))
-        spread = isinstance(scope.node, (*FunctionDef, ast.Lambda)) and (
-            scope.node.args.vararg or scope.node.args.kwarg
-        )
-        if spread and rest:
-            new.names[spread.arg] = {d for argument in rest for d in self._value(argument, frame, step)}
+                new.names[name] = {self._argument(name, argument, new, frame, step)}
+        if not isinstance(scope.node, (*FunctionDef, ast.Lambda)) or not rest:
+            return
+        if (spread := scope.node.args.vararg) is not None:
+            parts = [part for part in rest if isinstance(part, ast.expr)]
+            shown: ast.expr = ast.Tuple(list(parts), ast.Load())
+            new.names[spread.arg] = {self._argument(spread.arg, shown, new, frame, step, parts=parts)}
+        if (spread := scope.node.args.kwarg) is not None:
+            keywords = [part for part in rest if isinstance(part, ast.keyword)]
+            parts = [part.value for part in keywords]
+            keys = [None if part.arg is None else ast.Constant(part.arg) for part in keywords]
+            shown = ast.Dict([*keys], list(parts))
+            new.names[spread.arg] = {self._argument(spread.arg, shown, new, frame, step, parts=parts)}
+
+    def _argument(
+        self, name: str, value: ast.expr, new: Frame, frame: Frame, step: Step, *, parts: list[ast.expr] | None = None
+    ) -> Definition:
+        """Return the definition of a parameter by an expression of the caller, or by `parts` shown as one."""
+        needs = {d for part in parts or [value] for d in self._value(part, frame, step)}
+        return self._define(new, name, "argument", step=step, needs=needs, value=value, frame=frame)
