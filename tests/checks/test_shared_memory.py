@@ -16,6 +16,76 @@ data = [(torch.randn(4, 5), torch.randint(0, 3, (4,))) for _ in range(4)]
 )
 
 SHARED = {
+    "shapes changed by an assignment that reads them": (
+        """
+def clip(points, most):
+    inside = points
+    inside[:, 0] = inside[:, 0].clamp(max=most)
+    return inside
+cloud = torch.tensor([[5.0, 1.0], [0.0, 2.0]])
+clipped = clip(cloud, 1.0)
+lost = float(cloud.max())
+""",
+        [("clipped", 3)],
+    ),
+    "states drawn from a generator": (
+        """
+def walk(position, n):
+    for _ in range(n):
+        position += 1.0
+        yield position
+path = []
+for where in walk(np.zeros(2), 3):
+    path.append(where)
+""",
+        [("path", 8)],
+    ),
+    "two results in one out buffer": (
+        """
+room = np.empty(3)
+views = {"up": np.add(np.ones(3), 1, out=room)}
+views["down"] = np.subtract(np.ones(3), 1, out=room)
+""",
+        [("views", 3)],
+    ),
+    "shallow copy of a module": (
+        """
+import copy
+net = nn.Linear(2, 1)
+before = copy.copy(net)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(3, 2)).sum().backward()
+sgd.step()
+change = (before.weight - net.weight).abs().sum()
+""",
+        [("before", 4)],
+    ),
+    "windows that overlap": (
+        """
+signal = np.arange(6, dtype=np.float32)
+frames = torch.from_numpy(signal).as_strided((4, 3), (1, 1))
+frames.mul_(torch.hann_window(3))
+""",
+        [("frames", 3)],
+    ),
+    "buffer that should hold a first value": (
+        """
+class Proximal(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+        self.register_buffer("start", self.weight.data)
+    def forward(self, x):
+        return (x * self.weight).sum() + (self.weight - self.start).abs().sum()
+net = Proximal()
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    sgd.zero_grad()
+    net(torch.ones(4)).backward()
+    sgd.step()
+""",
+        [("net.start", 6)],
+    ),
     "an optimizer state loaded for each trial": (
         """
 adam = torch.optim.Adam(model.parameters())
@@ -782,7 +852,7 @@ def scaled(cfg, k):
     return new
 big = scaled(config, 10)
 """,
-        [("config['std']", 2)],
+        [("big['std']", 4)],
     ),
     "a replaced field of a dataclass": (
         """
@@ -986,6 +1056,53 @@ with torch.no_grad():
 }
 
 MEANT = {
+    "generator that yields copies": """
+def walk(position, n):
+    for _ in range(n):
+        position += 1.0
+        yield position.copy()
+path = list(walk(np.zeros(2), 3))
+""",
+    "generator whose values are used at once": """
+def walk(position, n):
+    for _ in range(n):
+        position += 1.0
+        yield position
+lengths = [float(where.sum()) for where in walk(np.zeros(2), 3)]
+""",
+    "entry of a copied dict replaced": """
+def scaled(cfg, k):
+    new = dict(cfg)
+    new["std"] = new["std"] * k
+    return new
+config = {"mean": torch.zeros(3), "std": torch.ones(3)}
+big = scaled(config, 10)
+""",
+    "windows that are only read": """
+signal = torch.arange(6.0)
+frames = signal.unfold(0, 3, 1)
+energy = (frames * torch.hann_window(3)).pow(2).sum(1)
+""",
+    "buffer with a copy of a weight": """
+class Proximal(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+        self.register_buffer("start", self.weight.detach().clone())
+    def forward(self, x):
+        return (x * self.weight).sum() + (self.weight - self.start).abs().sum()
+net = Proximal()
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(4)).backward()
+sgd.step()
+""",
+    "shallow copy for another mode": """
+import copy
+net = nn.Linear(2, 1)
+probe = copy.copy(net)
+probe.eval()
+shown = probe(torch.ones(3, 2)).detach()
+""",
     "an optimizer state, copied deeply and loaded": """
 adam = torch.optim.Adam(model.parameters())
 def train(batches):

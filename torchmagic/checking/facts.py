@@ -210,8 +210,9 @@ def parts_run_by(obj: Any) -> Iterator[Any]:
         known.add(id(part))
         yield part
         if kind_of_value(part) == "module" and is_from_torch(type(part)):
-            children = object.__getattribute__(part, "__dict__").get("_modules") or {}
-            waiting += [child for child in dict.values(children) if child is not None]
+            children = object.__getattribute__(part, "__dict__").get("_modules")
+            if issubclass(type(children), dict):
+                waiting += [child for child in dict.values(children) if child is not None]
 
 
 def matches(ref: Ref, place: Place) -> bool:

@@ -9,15 +9,16 @@ from typing import NamedTuple
 from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
 from torchmagic.namespace import Seen
-from torchmagic.namespace.overlap import repeated_dimensions, shared_groups
+from torchmagic.namespace.overlap import shared_groups
 from torchmagic.sharing.aliases import judge_aliases
 from torchmagic.sharing.crossing import judge_crossing, note_crossing
 from torchmagic.sharing.edited import judge_edits
-from torchmagic.sharing.expanded import judge_expanded, judge_refused
+from torchmagic.sharing.expanded import judge_expanded, judge_refused, overlaps_itself
 from torchmagic.sharing.holders import Holder, distinct, holders_of
 from torchmagic.sharing.kept import judge_kept
 from torchmagic.sharing.roles import judge_module, shared_modules
 from torchmagic.sharing.series import judge_series
+from torchmagic.sharing.shallow_modules import judge_shallow, shallow_copies
 from torchmagic.sharing.shared_lists import judge_list, shared_lists
 from torchmagic.sharing.shifts import judge_shift, shifts
 from torchmagic.sharing.timeline import Timeline
@@ -76,10 +77,12 @@ class SharedMemory(Rule):
         for shift in shifts(program):
             yield _Subject(partial(judge_shift, facts, program, shift))
         for seen in facts.found.of_kind("tensor"):
-            if repeated_dimensions(seen.obj):
+            if overlaps_itself(seen.obj):
                 yield _Subject(partial(judge_expanded, timeline, seen))
         for seen in shared_modules(facts.found):
             yield _Subject(partial(judge_module, timeline, seen))
+        for copies in shallow_copies(facts.found):
+            yield _Subject(partial(judge_shallow, timeline, copies))
         for seen in shared_lists(facts.found):
             yield _Subject(partial(judge_list, timeline, seen))
         for group in shared_groups(facts.found):

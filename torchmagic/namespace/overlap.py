@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -103,6 +104,17 @@ def layout_key(seen: Seen) -> tuple[Any, ...] | None:
         ndarray = sys.modules["numpy"].ndarray
         shape, strides = ndarray.shape.__get__(seen.obj), ndarray.strides.__get__(seen.obj)
     return (span.device, span.start, span.end, *map(int, shape), *map(int, strides))
+
+
+def elements_and_places(tensor: Any) -> tuple[int, int]:
+    """Return how many elements a tensor has, and in how many places of memory they lie at most; zeros if unknown."""
+    try:
+        sizes, strides = tuple(tensor.shape), tuple(tensor.stride())
+    except (RuntimeError, NotImplementedError, TypeError):
+        return 0, 0  # a tensor without strides
+    if any(type(n) is not int for n in (*sizes, *strides)) or 0 in sizes:
+        return 0, 0
+    return math.prod(sizes), 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
 
 
 def repeated_dimensions(tensor: Any) -> list[int]:

@@ -22,7 +22,7 @@ TWICE = "was taken before and after"
 
 def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield the first verdict about two holders of one library's memory."""
-    yield from first_verdict(timeline, holders, changes, (_taken_twice, _shallow_copy, _second_name))
+    yield from first_verdict(timeline, holders, changes, (_shallow_copy, _taken_twice, _second_name))
 
 
 def _taken_twice(pair: Pair) -> Sharing | None:
@@ -86,7 +86,8 @@ def _shallow_copy(pair: Pair) -> Sharing | None:
     if not copies or not any(timeline.mentions(step, old.place.root) for step in steps):
         return None
     for change in pair.writes:
-        if change.names(new) != change.names(old) and timeline.follows(change, capture):
+        inside = any(capture.step in context.steps for context in change.contexts)
+        if change.names(new) != change.names(old) and (inside or timeline.follows(change, capture)):
             step, made = timeline.maker(capture)
             fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)
             word = kind_word(new.seen)

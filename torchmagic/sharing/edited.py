@@ -11,7 +11,7 @@ from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.pairs import Pair, first_verdict
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line, first_values
-from torchmagic.source import Ref
+from torchmagic.source import Ref, reads
 from torchmagic.source.memory_paths import last_bind
 from torchmagic.source.writes import is_inplace_name
 
@@ -45,9 +45,17 @@ def _edits_what_it_returns(change: Change, capture: Capture) -> bool:
         return False
     if scope.class_name is not None and scope.parameters[:1] == [change.target.root]:
         return False  # an object that updates its own state says so
-    if (change.fills or isinstance(change.step.node, ast.Assign)) and scope.name != "__getitem__":
-        return False  # giving something its first values is what such a function is for
+    if (change.fills or _gives_first_values(change)) and scope.name != "__getitem__":
+        return False  # that is what such a function is for
     return any(capture.step in context.steps for context in change.contexts)
+
+
+def _gives_first_values(change: Change) -> bool:
+    """Tell whether a change is an assignment that does not read what it writes."""
+    node = change.step.node
+    if not isinstance(node, ast.Assign) or change.target is None:
+        return False
+    return all(read.root != change.target.root for read in reads(node.value))
 
 
 def _verdict(pair: Pair, change: Change, target: Ref) -> Sharing:

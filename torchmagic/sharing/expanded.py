@@ -10,7 +10,7 @@ from typing import Any
 from torchmagic.checking import Facts
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
-from torchmagic.namespace.overlap import repeated_dimensions, shares_bytes
+from torchmagic.namespace.overlap import elements_and_places, repeated_dimensions, shares_bytes
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
 from torchmagic.source import Program, Ref, Step, Write, reads
@@ -51,6 +51,12 @@ def _written(step: Step) -> Iterator[Ref]:
         yield from reads(own)
 
 
+def overlaps_itself(tensor: Any) -> bool:
+    """Tell whether elements of a tensor are the same memory: rows of an expanded one, windows of an unfolded one."""
+    elements, places = elements_and_places(tensor)
+    return places < elements or bool(repeated_dimensions(tensor))
+
+
 def judge_expanded(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
     """Yield a verdict when a write went through one row of an expanded tensor to all rows."""
     for change in timeline.changes:
@@ -69,21 +75,28 @@ def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *
     subject = known.subject if known is not None else str(ref)
     bound = _bound(program, ref, step)
     made = bound.step if bound is not None and bound.step.scope.unit.is_cell else step
-    dimension = repeated_dimensions(value)[0]
-    size = int(value.shape[dimension])
+    repeated = repeated_dimensions(value)
     line = made.line if made.scope.unit.is_cell else None
     outcome = (
         f"torch refuses to write it in {at_line(step.line)}" if certain else f"{at_line(step.line)} writes all of them"
     )
+    if repeated:
+        size = int(value.shape[repeated[0]])
+        fact = f"its {size} entries along dimension {repeated[0]} are one, repeated by `expand`"
+        evidence = {"dimension": repeated[0], "size": size, "written_on_line": step.line}
+    else:
+        elements, places = elements_and_places(value)
+        fact = f"its {elements} elements overlap and lie in {places} places of memory"
+        evidence = {"elements": elements, "places": places, "written_on_line": step.line}
+        outcome = outcome.replace("writes all of them", "writes some of them several times")
     return Sharing(
         subject=subject,
-        message=f"`{subject}`: its {size} entries along dimension {dimension} are one, repeated by `expand`; "
-        f"{outcome}; add `.clone()`",
+        message=f"`{subject}`: {fact}; {outcome}; add `.clone()`",
         line=line,
         others=tuple(_bases(facts, known)),
         level="error" if certain else "warning",
         fix=_fix(bound),
-        evidence={"dimension": dimension, "size": size, "written_on_line": step.line},
+        evidence=evidence,
     )
 
 

@@ -21,9 +21,9 @@ def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change])
     owners = [holder for holder in holders if holder.is_machinery]
     said: set[str] = set()
     for holder in holders:
-        if holder.is_machinery or holder.place.root in timeline.loop_variables:
+        if holder.place.root in timeline.loop_variables or (holder.is_machinery and holder.place.role != "buffer"):
             continue
-        owner = next((o for o in owners if shares_bytes(o.seen, holder.seen)), None)
+        owner = next((o for o in owners if _may_own(o, holder) and shares_bytes(o.seen, holder.seen)), None)
         if owner is None or (_is_parameter_itself(holder, owner) and not _is_kept_by_name(holder)):
             continue
         verdict = _judge(timeline, holder, owner, changes)
@@ -34,7 +34,8 @@ def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change])
 
 def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Change]) -> Sharing | None:
     capture = timeline.capture_of(holder)
-    if any(change.names(holder) for change in changes):
+    is_buffer = holder.place.role == "buffer"
+    if any(change.names(holder) for change in changes if not is_buffer or change.kind == "write"):
         return None  # the holder is there to write the model through
     if capture is not None and _copies(_entry(capture.write.value, holder)):
         capture = _loading(timeline, holder)
@@ -44,13 +45,19 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     if not later:
         return None
     stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]
-    owner_name = str(owner.place.chain[0].key)
-    stale = [s for s in stale if not timeline.in_one_loop(later[0], s, capture) or timeline.mentions(s, owner_name)]
+    names = {str(owner.place.chain[0].key), str(owner.place.key)}
+    compared = [s for s in stale if any(timeline.mentions(s, name) for name in names)]
+    stale = compared + [s for s in stale if not is_buffer and not timeline.in_one_loop(later[0], s, capture)]
     if holder.container is None and not stale:
         return None
     if not stale and (capture is None or timeline.reads(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
     return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _may_own(owner: Holder, holder: Holder) -> bool:
+    """Tell whether a holder could be the owner of what another one keeps; for a buffer, only a parameter is."""
+    return holder.place.role != "buffer" or (owner.place.role == "parameter" and owner.seen is not holder.seen)
 
 
 def _is_parameter_itself(holder: Holder, owner: Holder) -> bool:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from torchmagic import devices
 from torchmagic.namespace import Place, Seen
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import deep_copied, repeated, repeats_one_value
@@ -26,30 +27,25 @@ _MEANT = frozenset({"shared", "share", "tied", "tie", "common"})
 def shared_modules(found: Any) -> Iterator[Seen]:
     """Yield the modules with parameters that are held at more than one place."""
     for seen in found.of_kind("module"):
-        if len(seen.places) > 1 and _parameters(seen.obj):
+        if len(seen.places) > 1 and parameters_of(seen.obj):
             yield seen
 
 
-def _parameters(module: Any) -> list[Any]:
+def parameters_of(module: Any) -> list[Any]:
     """Return the parameters of a module and of its children, each once, without calling the module."""
     found: dict[int, Any] = {}
-    waiting, known = [module], set()
-    while waiting:
-        part = waiting.pop()
-        if id(part) in known or part is None:
-            continue
-        known.add(id(part))
-        state = object.__getattribute__(part, "__dict__")
-        found.update((id(p), p) for p in dict.values(state.get("_parameters") or {}) if p is not None)
-        waiting += dict.values(state.get("_modules") or {})
+    for part in devices.submodules(module):
+        table = object.__getattribute__(part, "__dict__").get("_parameters")
+        if issubclass(type(table), dict):
+            found.update((id(p), p) for p in dict.values(table) if p is not None)
     return list(found.values())
 
 
 def judge_module(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
     """Yield a verdict about a module that stands where two modules should."""
     holders = [Holder(seen, place) for place in seen.places]
-    identities = set(map(id, _parameters(seen.obj)))
-    trained = any(timeline.facts.version_moved(p) for p in _parameters(seen.obj))
+    identities = set(map(id, parameters_of(seen.obj)))
+    trained = any(timeline.facts.version_moved(p) for p in parameters_of(seen.obj))
     trainings = [
         c for c in timeline.changes if c.kind == "training" and (trained and (c.trained & identities or c.paths))
     ]

@@ -90,7 +90,7 @@ def _written_between(timeline: Timeline, entries: list[Holder], changes: list[Ch
 
 def _between(change: Change, first: Capture, second: Capture) -> bool:
     return any(
-        may_follow(middle, before) and may_follow(after, middle)
+        may_follow(middle, before) and (may_follow(after, middle) or after.steps == middle.steps)
         for middle in change.contexts
         for before in first.contexts
         for after in second.contexts

@@ -69,8 +69,8 @@ class Timeline:
         nearest: list[Write] = []
         for write, refs in self._stores:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
-            if write.kind == "store" and not beyond:
-                continue  # a write into the tensor itself
+            if write.kind == "store" and not (beyond and _is_stored_under(write, refs, holder)):
+                continue  # a write into the tensor itself, or of another entry
             if (
                 beyond is not None
                 and write.step.scope.name in _CONSTRUCTORS
@@ -230,6 +230,14 @@ def _is_local(write: Write) -> bool:
     """Tell whether a binding gives a function's own variable a value, which holds nothing once the function is left."""
     owner = write.step.scope.owner_of(write.target.root)
     return write.kind == "bind" and not write.target.steps and not isinstance(owner.node, ast.Module)
+
+
+def _is_stored_under(write: Write, refs: list[Ref], holder: Holder) -> bool:
+    """Tell whether a store may have put in what a holder holds: by a method, or under the holder's own key."""
+    if write.key is None:
+        return True
+    item = ref_of(ast.Subscript(ast.Name("_"), write.key))
+    return item is None or any(covers(ref + item.steps, holder.place) is not None for ref in refs)
 
 
 def _value_of(step: Step) -> ast.expr | None:

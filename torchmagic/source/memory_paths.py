@@ -65,6 +65,8 @@ def _picks_by_list(index: ast.expr) -> bool:
 
 def _shared_argument(call: ast.Call) -> ast.expr | None:
     function = call.func
+    if (filled := next((k.value for k in call.keywords if k.arg == "out"), None)) is not None:
+        return filled
     if isinstance(function, ast.Name):
         return call.args[0] if function.id in CONVERSIONS and call.args else None
     if not isinstance(function, ast.Attribute):

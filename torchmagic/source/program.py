@@ -184,7 +184,12 @@ class Program:
         found = [
             Context(
                 (*outer.steps, call.step),
-                (*outer.loops, *call.step.loops, *enclosing_comprehensions(call.step, call.node)),
+                (
+                    *outer.loops,
+                    *call.step.loops,
+                    *enclosing_comprehensions(call.step, call.node),
+                    *_drawing(call, scope),
+                ),
             )
             for call in self.callers(scope)
             for outer in self._scope_contexts(call.step.scope, depth - 1)
@@ -240,6 +245,12 @@ class Program:
                     for call in self.callers(owner):
                         for target in _targets_at(call, position):
                             yield target, path, call.step
+            elif step.scope is owner and isinstance(getattr(step.node, "value", None), ast.Yield):
+                drawn = step.node.value.value  # type: ignore[attr-defined]
+                for position, path in returned_positions(drawn, name):
+                    for call in self.callers(owner):
+                        for target in _drawn_into(call, position):
+                            yield target, path, call.step
 
     def binds_of(self, name: str, owner: Scope) -> list[Write]:
         """Return the bindings of a plain name in its scope, in the order of the text."""
@@ -285,6 +296,17 @@ def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:
                 yield write.target.item(position)
 
 
+def _drawn_into(call: Call, position: int | None) -> Iterator[Ref]:
+    """Yield what holds the values that a call of a generator function yields: a loop's variable, or a list of them."""
+    for write in writes_of(call.step):
+        if write.kind != "bind" or write.value is None:
+            continue
+        if write.how == "for" and write.value is call.node and write.position == position:
+            yield write.target
+        elif write.how == "=" and position is None and any(part is call.node for part in ast.walk(write.value)):
+            yield write.target.item(ANY)
+
+
 def argument_ref(call: Call, scope: Scope, parameter: str) -> Ref | None:
     """Return the path that a caller hands over for a parameter."""
     node = argument_node(call, scope, parameter)
@@ -302,6 +324,16 @@ def argument_node(call: Call, scope: Scope, parameter: str) -> ast.expr | None:
             return keyword.value
     index = scope.parameters.index(parameter) - (1 if scope.class_name is not None else 0)
     return call.node.args[index] if 0 <= index < len(call.node.args) else None
+
+
+def _drawing(call: Call, scope: Scope) -> Iterator[Loop]:
+    """Yield the loop that draws from a call of a generator function, step by step."""
+    if not scope.yields:
+        return
+    if isinstance(call.step.node, (ast.For, ast.AsyncFor)) and call.step.node.iter is call.node:
+        yield call.step.node
+    for own in call.step.own_expressions():
+        yield from (loop for loop in comprehensions(own) if any(part.iter is call.node for part in loop.generators))
 
 
 def enclosing_comprehensions(step: Step, node: ast.AST | None) -> Iterator[Loop]:

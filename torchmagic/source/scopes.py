@@ -45,6 +45,11 @@ class Scope:
         arguments = self.node.args
         return [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
 
+    @property
+    def yields(self) -> bool:
+        """Whether it is a generator function, which runs while something draws from it."""
+        return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _walk_scope(self.node))
+
     def owner_of(self, name: str) -> Scope:
         """Return the scope in which a name that is used here lives."""
         scope: Scope = self

@@ -13,6 +13,7 @@ from torchmagic.source.scopes import FunctionDef, Step
 WriteKind = Literal["bind", "augment", "store", "inplace", "clear"]
 
 _STORES = {"append": 0, "appendleft": 0, "add": 0, "push": 0, "put": 0, "extend": 0, "insert": 1, "update": 0}
+_REGISTRATIONS = frozenset({"register_buffer", "register_parameter"})
 _CLEARS = frozenset({"clear", "popitem", "reset", "zero_"})
 _ARRAY_INPLACE = frozenset({"sort", "fill", "itemset", "partition", "resize", "byteswap", "put"})
 
@@ -113,6 +114,10 @@ def _method_writes(call: ast.Call, function: ast.Attribute, step: Step) -> Itera
             yield Write("store", receiver, call.args[_STORES[name]], step, call, name)
         elif name == "__setitem__" and len(call.args) == 2:
             yield Write("store", receiver, call.args[1], step, call, "[]=", call.args[0])
+        elif name in _REGISTRATIONS and len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
+            yield Write(
+                "bind", Ref(receiver.root, (*receiver.steps, ("attr", call.args[0].value))), call.args[1], step, call
+            )
         elif name in _CLEARS and not call.args:
             yield Write("clear" if name != "zero_" else "inplace", receiver, None, step, call, name)
         elif is_inplace_name(name) or name in _ARRAY_INPLACE:
