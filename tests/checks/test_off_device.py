@@ -14,6 +14,34 @@ DEV = torch.device("meta")  # stands in for the accelerator
 )
 
 MISPLACED = {
+    "table that a function is applied to": (
+        """
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4, 4)
+        self.angles = torch.arange(4.0)
+    def forward(self, x):
+        turn = torch.sin(-self.angles)
+        return self.mix(x) * turn
+rotary = Rotary().to(DEV)
+""",
+        [("rotary.angles", 5)],
+    ),
+    "head that is new after the move": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 9)
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+net = Net()
+net.to(DEV)
+net.head = nn.Linear(4, 2)
+""",
+        [("net.head", 9)],
+    ),
     "plain tensor attribute that fails": (
         """
 class Net(nn.Module):
@@ -316,6 +344,51 @@ v = emb(idx)
 }
 
 CORRECT = {
+    "table that is brought along after a function": """
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4, 4)
+        self.angles = torch.arange(4.0)
+    def forward(self, x):
+        turn = torch.sin(-self.angles).to(x.device)
+        return self.mix(x) * turn
+rotary = Rotary().to(DEV)
+""",
+    "table that only its shape is asked of": """
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4, 4)
+        self.angles = torch.arange(4.0)
+    def forward(self, x):
+        scale = float(torch.sin(self.angles).sum())
+        return self.mix(x) * scale + self.angles.numel()
+rotary = Rotary().to(DEV)
+""",
+    "head replaced before the move, and one moved by itself": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 9)
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)))
+net, other = Net(), Net()
+net.head = nn.Linear(4, 2)
+net.to(DEV)
+other = other.to(DEV)
+other.head = nn.Linear(4, 2).to(DEV)
+""",
+    "head kept on the host by a forward pass that knows": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 9)
+    def forward(self, x):
+        return self.head(torch.relu(self.body(x)).to(self.head.weight.device))
+net = Net().to(DEV)
+net.head = nn.Linear(4, 2)
+""",
     "attribute that is moved where it is used": """
 class Net(nn.Module):
     def __init__(self):

@@ -8,6 +8,7 @@ from typing import Any
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.discarded import discarded_conversions
 from torchmagic.findings import Finding
+from torchmagic.placement.added_later import added_after_move
 from torchmagic.placement.at_failure import at_failure, failing_operands
 from torchmagic.placement.attributes import left_in_module
 from torchmagic.placement.loss_modules import left_in_loss
@@ -70,6 +71,7 @@ class OffDevice(Rule):
         yield lambda known, _: made_in_place(known), None
         for seen in facts.found.of_kind("module"):
             yield left_in_loss, seen
+            yield added_after_move, seen
         if not failing_operands(facts):
             for seen in facts.found.of_kind("other"):
                 yield left_in_batch, seen

@@ -72,7 +72,7 @@ def _operands_of_call(facts: Facts, call: ast.Call, step: Step) -> Iterator[tupl
     if any(keyword.arg in ("device", "out") for keyword in call.keywords) or name in _MAY_MIX:
         return
     if kind_of_value(function) == "module":
-        if not _keeps_its_device(facts, function):
+        if not keeps_its_device(facts, function):
             return
         yield from _operands(facts, call.func, step)
     elif isinstance(call.func, ast.Attribute) and kind_of_value(getattr(function, "__self__", None)) == "tensor":
@@ -97,7 +97,7 @@ def _home(value: Any) -> str | None:
     return devices.home_of(value) if kind == "module" else None
 
 
-def _keeps_its_device(facts: Facts, module: Any) -> bool:
+def keeps_its_device(facts: Facts, module: Any) -> bool:
     """Tell whether nothing in a module's own code moves what it is given."""
     if devices.is_split_on_purpose(module):
         return False

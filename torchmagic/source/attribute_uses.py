@@ -46,8 +46,8 @@ def attribute_uses(program: Program, attribute: Attribute) -> AttributeUses:
         moves_something = any(True for step in steps for own in step.own_expressions() for _ in transfers(own))
         aliases: set[str] = set()
         for step in steps:
-            aliases |= _new_aliases(step, scope, attribute.name, aliases)
-            for node, chain in _uses(step, scope, attribute.name, aliases):
+            aliases |= _new_aliases(step, scope, attribute, aliases)
+            for node, chain in _uses(step, scope, attribute, aliases):
                 if any(_cares(part) for part in chain):
                     looked_after = True
                 elif _mixes(node, chain, scope, attribute, aliases):
@@ -75,30 +75,37 @@ def _methods(program: Program, classes: frozenset[str]) -> Iterator[Scope]:
         used |= inner
 
 
-def _uses(step: Step, scope: Scope, name: str, aliases: set[str]) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
+def _uses(
+    step: Step, scope: Scope, attribute: Attribute, aliases: set[str]
+) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
     """Yield each mention of the attribute or of a local name for it, with what is done to it, innermost first."""
     parents = {
         child: node for own in step.own_expressions() for node in ast.walk(own) for child in ast.iter_child_nodes(node)
     }
     own_nodes = [node for own in step.own_expressions() for node in ast.walk(own)]
-    found = [node for node in own_nodes if isinstance(node, ast.expr) and _is_it(node, scope, name, aliases)]
+    found = [node for node in own_nodes if isinstance(node, ast.expr) and _is_it(node, scope, attribute.name, aliases)]
     for node in found:
         chain: list[ast.AST] = []
         inner: ast.AST = node
-        while (parent := parents.get(inner)) is not None and _continues(parent, inner):
+        while (parent := parents.get(inner)) is not None and (
+            _continues(parent, inner) or _wrapped(parent, attribute.modules) is inner
+        ):
             chain.append(parent)
             inner = parent
         chain.append(parent if parent is not None else step.node)
         yield node, chain
 
 
-def _new_aliases(step: Step, scope: Scope, name: str, aliases: set[str]) -> set[str]:
-    """Return the local names that a statement makes stand for the attribute or for an element of it."""
+def _new_aliases(step: Step, scope: Scope, attribute: Attribute, aliases: set[str]) -> set[str]:
+    """Return the local names that a statement makes stand for the attribute, an element of it, or what it becomes."""
+    name = attribute.name
     return {
         write.target.root
         for write in writes_of(step)
         if write.kind == "bind" and not write.target.steps and write.value is not None
-        if write.how == "for" or not any(isinstance(part, (ast.BinOp, ast.Call)) for part in ast.walk(write.value))
+        if write.how == "for"
+        or not any(isinstance(part, (ast.BinOp, ast.Call)) for part in ast.walk(write.value))
+        or _is_it(_innermost(write.value, attribute.modules), scope, name, aliases)
         if any(isinstance(p, ast.expr) and _is_it(p, scope, name, aliases) for p in ast.walk(write.value))
     }
 
@@ -114,6 +121,37 @@ def _continues(parent: ast.AST, inner: ast.AST) -> bool:
     if isinstance(parent, (ast.Attribute, ast.Subscript)):
         return parent.value is inner
     return isinstance(parent, ast.Call) and parent.func is inner and isinstance(inner, ast.Attribute)
+
+
+def _wrapped(node: ast.AST, modules: frozenset[str]) -> ast.expr | None:
+    """Return the one value that an expression computes with, if nothing else goes in: `torch.cos(v)`, `-v`, `2 * v`."""
+    if isinstance(node, ast.UnaryOp):
+        return node.operand
+    if isinstance(node, ast.BinOp):
+        sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
+        return sides[0] if len(sides) == 1 else None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr in _ASKS_ONLY:
+        return None
+    root = node.func.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    rest = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+    is_function = isinstance(root, ast.Name) and root.id in modules
+    return node.args[0] if is_function and node.args and all(isinstance(a, ast.Constant) for a in rest) else None
+
+
+def _innermost(node: ast.expr, modules: frozenset[str]) -> ast.expr:
+    """Return what an expression computes with through functions, constants, indices and methods without operands."""
+    while True:
+        inner = _wrapped(node, modules)
+        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not is_transfer(node)
+        if inner is None and is_method and node.func.attr not in _ASKS_ONLY:  # type: ignore[attr-defined]
+            inner = node.func.value if all(isinstance(a, ast.Constant) for a in node.args) else None  # type: ignore[attr-defined]
+        if inner is None and isinstance(node, ast.Subscript):
+            inner = node.value
+        if inner is None:
+            return node
+        node = inner
 
 
 def _cares(part: ast.AST) -> bool:
