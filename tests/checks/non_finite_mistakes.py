@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 MISTAKES = {
+    "property that divides": (
+        """
+class Tally:
+    def __init__(self):
+        self.right, self.asked = torch.tensor(0.0), 0
+
+    def mark(self, right):
+        self.right = self.right + right
+        self.asked += 1
+
+    @property
+    def rate(self):
+        return self.right / self.asked
+
+def examine(answers):
+    tally = Tally()
+    for answer in answers:
+        tally.mark(answer)
+    return {"rate": float(tally.rate)}
+
+result = examine([])
+""",
+        ("result['rate']", 12, "design"),
+    ),
     "keyword arguments kept": (
         """
 class Diary:

@@ -13,9 +13,10 @@ from torchmagic.source.scopes import Scope, Step
 DEEPEST = 6
 """How many calls deep functions are followed."""
 
-_NO_VALUE_ATTRIBUTES = frozenset(
+NO_VALUE_ATTRIBUTES = frozenset(
     {"shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "index", "columns", "layout"}
 )
+"""Attributes that hold none of the values of their owner."""
 
 
 class Bindings:
@@ -73,7 +74,7 @@ class Bindings:
         return key + GRAD if has_grad else key
 
     def _read(self, ref: Ref, frame: Frame, *, gradients: bool = False) -> set[Definition]:
-        if any(kind == "attr" and name in _NO_VALUE_ATTRIBUTES for kind, name in ref.steps):
+        if any(kind == "attr" and name in NO_VALUE_ATTRIBUTES for kind, name in ref.steps):
             return set()
         owner, ref = self._owner(ref, frame)
         if owner is self.cell and self._kind_of(Ref(ref.root)) == "library":

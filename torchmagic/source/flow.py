@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES
 from torchmagic.source.definitions import GRAD, Definition, Frame
 from torchmagic.source.inlining import Inlining
 from torchmagic.source.operations import call_name
@@ -24,9 +25,6 @@ _NO_VALUES = frozenset(
 )  # fmt: skip
 """Calls whose result holds none of the values of their arguments; NaN does not get through a comparison."""
 
-_NO_VALUE_ATTRIBUTES = frozenset(
-    {"shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "index", "columns", "layout"}
-)
 _CHANGED = ("module", "stateful", "object")
 """What a call that stands alone may change."""
 _MEMBERS = frozenset(
@@ -172,9 +170,11 @@ class Flow(Inlining):
             for part in ast.walk(node):
                 if isinstance(part, ast.Subscript):
                     self._value(part.slice, frame, step)
+            if isinstance(node, ast.Attribute) and (scope := self._property(node.attr)) is not None:
+                return self._inline(scope, None, ref_of(node.value), frame, step)
             if (ref := ref_of(node)) is not None:
                 return self._read(ref, frame)
-            if isinstance(node, ast.Attribute) and node.attr in _NO_VALUE_ATTRIBUTES:
+            if isinstance(node, ast.Attribute) and node.attr in NO_VALUE_ATTRIBUTES:
                 return set()
             return self._value(node.value, frame, step)  # type: ignore[union-attr]
         if isinstance(node, ast.Call):

@@ -6,7 +6,7 @@ import ast
 from abc import abstractmethod
 from collections.abc import Callable
 
-from torchmagic.source.bindings import DEEPEST, Bindings
+from torchmagic.source.bindings import DEEPEST, NO_VALUE_ATTRIBUTES, Bindings
 from torchmagic.source.definitions import Definition, Frame
 from torchmagic.source.program import Program
 from torchmagic.source.refs import Ref, ref_of
@@ -54,6 +54,15 @@ class Inlining(Bindings):
         if name in frame.aliases or name in frame.names:
             return None
         return next((s for s in self._program.scopes if s.name == name and s.class_name is None), None)
+
+    def _property(self, name: str) -> Scope | None:
+        """Find the function that reading an attribute runs, in a class of the program."""
+        for scope in self._program.scopes if name not in NO_VALUE_ATTRIBUTES else ():
+            if scope.name == name and scope.class_name is not None and isinstance(scope.node, FunctionDef):
+                marks = {ref.last_name for mark in scope.node.decorator_list if (ref := ref_of(mark)) is not None}
+                if marks & {"property", "cached_property"}:
+                    return scope
+        return None
 
     def _callee(self, node: ast.Call, name: str, receiver: Ref | None, frame: Frame) -> Scope | None:
         if isinstance(node.func, ast.Name):
