@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from torchmagic.autograd_graph import is_trained_leaf
+from torchmagic.calling.discarded import Discarded, discarded
 from torchmagic.checking import Facts, Rule
-from torchmagic.checking.discarded import Discarded, discarded
 from torchmagic.findings import Finding, Fix, Level
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source.edits import first_words, replace_all, spelled

@@ -8,9 +8,9 @@ from itertools import islice
 
 from torchmagic.autograd_graph import Graph, grad_node, read_graph
 from torchmagic.checking import Facts, Rule
-from torchmagic.checking.history import Held, held_tensors, use_of
-from torchmagic.checking.history_fix import history_fix, is_number
 from torchmagic.findings import Finding
+from torchmagic.history.fixes import history_fix, is_number
+from torchmagic.history.held import Held, held_tensors, use_of
 from torchmagic.render.words import size
 from torchmagic.source import reads
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from torchmagic.checking import Facts, Rule
-from torchmagic.checking.outbreaks import Outbreak, Outbreaks
 from torchmagic.findings import Finding, Fix, Level
+from torchmagic.nonfinite.outbreaks import Outbreak, Outbreaks
 from torchmagic.source.repairs import clamped
 from torchmagic.values import Counts
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torchmagic.calling.discarded import discarded_conversions
 from torchmagic.checking import Facts, Rule
-from torchmagic.checking.discarded import discarded_conversions
 from torchmagic.findings import Finding
 from torchmagic.placement.added_later import added_after_move
 from torchmagic.placement.at_failure import at_failure, failing_operands

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchmagic.calling.discarded import CONVERSIONS
+from torchmagic.calling.held_methods import Held, held_methods, is_meant_as_function, writes_of_method
+from torchmagic.calling.methods import Uncalled, is_mistake, uncalled
 from torchmagic.checking import Facts, Rule
-from torchmagic.checking.discarded import CONVERSIONS
-from torchmagic.checking.held_methods import Held, held_methods, is_meant_as_function, writes_of_method
-from torchmagic.checking.methods import Uncalled, is_mistake, uncalled
 from torchmagic.devices import is_built_for
 from torchmagic.findings import Finding, Fix, Level
 from torchmagic.source.edits import add_after, first_words, spelled

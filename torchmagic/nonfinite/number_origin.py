@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchmagic.checking.bad_values import BadValue
+from torchmagic.nonfinite.bad_values import BadValue
 from torchmagic.source.definitions import Definition
 from torchmagic.source.operations import call_name, hands_on, reads_text
 from torchmagic.source.refs import ANY, Ref, Steps, ref_of

@@ -6,10 +6,10 @@ import math
 import sys
 from typing import Any, Literal
 
-from torchmagic.checking.bad_values import BadValue
-from torchmagic.checking.blame import Suspect
-from torchmagic.checking.harm import Harm
-from torchmagic.checking.poison import Node
+from torchmagic.nonfinite.bad_values import BadValue
+from torchmagic.nonfinite.blame import Suspect
+from torchmagic.nonfinite.harm import Harm
+from torchmagic.nonfinite.poison import Node
 from torchmagic.source.hazards import nonfinite_literal
 from torchmagic.source.operations import call_name, calls, is_alias
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from torchmagic.checking.facts import Facts
-from torchmagic.checking.history import Held
 from torchmagic.findings import Fix
+from torchmagic.history.held import Held
 from torchmagic.source import ANY, ref_of
 from torchmagic.source.tensor_use import serves_as_tensor
 

@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from torchmagic.autograd_graph import is_trained_leaf
-from torchmagic.checking.bad_values import BadValue, BadValues, bad_values, is_module
 from torchmagic.checking.facts import Facts
 from torchmagic.namespace.resolve import MISSING
+from torchmagic.nonfinite.bad_values import BadValue, BadValues, bad_values, is_module
 from torchmagic.source import Ref
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.flow import Flow

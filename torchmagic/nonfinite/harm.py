@@ -6,10 +6,10 @@ import ast
 import sys
 from functools import cached_property
 
-from torchmagic.checking.bad_values import BadValue
-from torchmagic.checking.number_origin import is_result
-from torchmagic.checking.poison import Node, Poison
 from torchmagic.namespace.resolve import MISSING
+from torchmagic.nonfinite.bad_values import BadValue
+from torchmagic.nonfinite.number_origin import is_result
+from torchmagic.nonfinite.poison import Node, Poison
 from torchmagic.source import Ref, ref_of
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.hazards import hazards, is_uninitialised, nonfinite_literal

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torchmagic.checking.harm import Harm
-from torchmagic.checking.poison import Node
 from torchmagic.namespace.resolve import MISSING
+from torchmagic.nonfinite.harm import Harm
+from torchmagic.nonfinite.poison import Node
 from torchmagic.source import ref_of
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.hazards import Hazard, hazards

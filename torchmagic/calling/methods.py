@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torchmagic.checking.consumers import consumes, stores
+from torchmagic.calling.consumers import consumes, stores
+from torchmagic.calling.held_methods import is_called
 from torchmagic.checking.expressions import kind_of, live_value
 from torchmagic.checking.facts import Facts
-from torchmagic.checking.held_methods import is_called
 from torchmagic.kinds import ACTIONS, VALUES, TorchKind, is_complete_call, is_from_torch, is_inplace, kind_of_value
 from torchmagic.kinds import needs_no_argument as complete
 from torchmagic.namespace.resolve import MISSING

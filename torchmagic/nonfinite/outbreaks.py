@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchmagic.checking.bad_values import BadValue
-from torchmagic.checking.blame import Blame, Suspect
-from torchmagic.checking.causes import Cause, Causes, Growth, is_clipped_norm
 from torchmagic.checking.facts import Facts
-from torchmagic.checking.harm import Harm
-from torchmagic.checking.poison import Node, Poison
+from torchmagic.nonfinite.bad_values import BadValue
+from torchmagic.nonfinite.blame import Blame, Suspect
+from torchmagic.nonfinite.causes import Cause, Causes, Growth, is_clipped_norm
+from torchmagic.nonfinite.harm import Harm
+from torchmagic.nonfinite.poison import Node, Poison
 
 
 @dataclass(frozen=True)
