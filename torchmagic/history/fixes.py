@@ -11,25 +11,26 @@ from torchmagic.source import ANY, ref_of
 from torchmagic.source.tensor_use import serves_as_tensor
 
 
-def is_number(held: Held) -> bool:
-    """Tell whether what is held are single numbers, kept in a sum or a list."""
-    return held.accumulation.shape in ("sum", "container") and all(seen.obj.numel() == 1 for seen in held.tensors)
+def release(held: Held, facts: Facts) -> str:
+    """Return the call that lets go of the history: `.item()` for numbers that serve as numbers, else `.detach()`."""
+    number = held.accumulation.shape in ("sum", "container") and all(seen.obj.numel() == 1 for seen in held.tensors)
+    serves = facts.program is not None and serves_as_tensor(held.accumulation.write, facts.program)
+    return ".item()" if number and not serves else ".detach()"
 
 
 def history_fix(held: Held, facts: Facts) -> Fix | None:
     """Return the line with `.item()` or `.detach()` added, where the line alone decides what is kept."""
-    write, source, program = held.accumulation.write, facts.source, facts.program
+    write, source = held.accumulation.write, facts.source
     node, value = write.step.node, write.value
-    if source is None or program is None or value is None or not write.step.scope.unit.is_cell:
+    if source is None or value is None or not write.step.scope.unit.is_cell:
         return None
     if node.lineno != node.end_lineno or not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)):
         return None
     if write.position is not None or not _holds_directly(held) or any(key is ANY for _, key in write.target.steps):
         return None
-    call = ".item()" if is_number(held) and not serves_as_tensor(write, program) else ".detach()"
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and ref_of(value.left) == write.target:
         value = value.right  # total = total + loss: the new part is what loses its history
-    return _rewrite(node, value, call, source.text)
+    return _rewrite(node, value, release(held, facts), source.text)
 
 
 def _holds_directly(held: Held) -> bool:

@@ -1,0 +1,107 @@
+"""Whether what is held is kept for nothing: joined from when gradients are taken and how often the graph runs."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from itertools import islice
+
+from torchmagic.autograd_graph import Graph, grad_node, read_graph
+from torchmagic.checking import Facts
+from torchmagic.history.held import Held, use_of
+from torchmagic.source import reads
+
+_SECOND_BACKWARD = "backward through the graph a second time"
+_READING = frozenset({"item", "tolist", "numpy", "argmax", "print", "float", "int"})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is held for nothing.
+
+    `again` says that the cell ended because `backward()` came to this history a second time. `evaluating` says that the
+    model is in evaluation mode and nothing takes a gradient.
+    """
+
+    graph: Graph
+    again: bool
+    evaluating: bool
+
+
+def verdict_on(held: Held, facts: Facts) -> Verdict | None:
+    """Judge what an accumulating write holds; None when a gradient goes through it, or nothing shows that none will."""
+    use = use_of(held, facts)
+    if use == "later":
+        return None
+    graph = read_graph(seen.obj for seen in held.tensors)
+    if use == "each step" and _went_through_again(held, graph, facts):
+        return Verdict(graph, again=True, evaluating=False)
+    evaluating = use == "never" and _is_evaluating(graph, facts)
+    kept = _piles_up(held, graph, facts) if use == "each step" else _is_stream(held, graph, evaluating=evaluating)
+    return Verdict(graph, again=False, evaluating=evaluating) if kept else None
+
+
+def _went_through_again(held: Held, graph: Graph, facts: Facts) -> bool:
+    """Tell whether the cell ended because a step's backward came to the history of the step before, already freed."""
+    carried = held.accumulation.shape in ("state", "sum") and graph.freed_nodes > 0
+    return carried and type(facts.error) is RuntimeError and _SECOND_BACKWARD in str(facts.error)
+
+
+def _piles_up(held: Held, graph: Graph, facts: Facts) -> bool:
+    """Judge what is kept while each step takes its own gradient."""
+    shape = held.accumulation.shape
+    if shape == "container":
+        return len(held.tensors) > 1
+    if shape == "best":
+        return True
+    one_step = _uses_of_one_step(held, facts)
+    return graph.most_uses > max(1, one_step) if shape == "sum" else graph.most_uses > max(2, one_step)
+
+
+def _uses_of_one_step(held: Held, facts: Facts) -> int:
+    """Return how often the last loss uses its parameters: what a state that is cut in each step may show too."""
+    own = {id(seen.obj) for seen in held.tensors}
+    losses = (
+        seen.obj
+        for seen in facts.found.of_kind("tensor")
+        if grad_node(seen.obj) is not None and not seen.obj.dim() and id(seen.obj) not in own
+    )
+    return min((read_graph([loss]).most_uses for loss in islice(losses, 8)), default=0)
+
+
+def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:
+    """Judge what is kept while nothing takes a gradient: evaluation, streaming and simulation, or a step to come."""
+    shape = held.accumulation.shape
+    if shape == "best":
+        return True
+    if shape == "container":
+        return evaluating and len(held.tensors) > 1 and graph.most_uses > 1
+    if graph.most_uses < 2:
+        return False
+    if evaluating:
+        return True
+    if held.holder.role != "name":
+        return graph.most_uses > 2
+    return graph.most_uses > 2 and _is_read_in_loop(held)
+
+
+def _is_evaluating(graph: Graph, facts: Facts) -> bool:
+    """Tell whether every module whose parameters the graph uses is in evaluation mode."""
+    owners = []
+    for seen in facts.found.of_kind("module"):
+        own = object.__getattribute__(seen.obj, "_parameters")
+        if any(id(parameter) in graph.leaves for parameter in own.values() if parameter is not None):
+            owners.append(seen.obj)
+    return bool(owners) and not any(object.__getattribute__(module, "training") for module in owners)
+
+
+def _is_read_in_loop(held: Held) -> bool:
+    """Tell whether the loop itself reads the state as a number, as a loop that trains nothing does."""
+    target = held.accumulation.write.target
+    for loop in held.accumulation.loops:
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+                if name in _READING and any(ref.root == target.root for ref in reads(node)):
+                    return True
+    return False
