@@ -55,6 +55,27 @@ train(data, record)
 """,
         [("record", 8)],
     ),
+    "least loss, by a conditional expression": (
+        "least = None\nfor x, y in data:"
+        + STEP
+        + "    least = loss if least is None else torch.minimum(least, loss)\n",
+        [("least", 7)],
+    ),
+    "attribute made anew by its own method": (
+        """
+class Slots(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.write = nn.Linear(5, 8)
+        self.slots = torch.zeros(3, 8)
+    def forward(self, i, x):
+        self.slots = self.slots.index_add(0, i, self.write(x))
+        return self.slots.norm()
+slots = Slots()
+sizes = [slots(torch.tensor([0, 1, 2, 0]), x).item() for x, _ in data]
+""",
+        [("slots.slots", 8)],
+    ),
     "entry of a dict made from itself": (
         "seen = {'n': 0}\nfor x, y in data:"
         + STEP
@@ -271,6 +292,19 @@ for epoch in range(3):
 }
 
 QUIET = {
+    "attribute started anew from its own shape": """
+class Slots(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.write = nn.Linear(5, 8)
+        self.slots = torch.zeros(3, 8)
+    def forward(self, i, x):
+        self.slots = self.slots.new_zeros(self.slots.shape)
+        self.slots = self.slots.index_add(0, i, self.write(x))
+        return self.slots.norm()
+slots = Slots()
+sizes = [slots(torch.tensor([0, 1, 2, 0]), x).item() for x, _ in data]
+""",
     "hidden states of stacked cells": """
 cells = nn.ModuleList(nn.GRUCell(5, 5) for _ in range(2))
 sgd = torch.optim.SGD(cells.parameters(), lr=0.1)

@@ -14,6 +14,20 @@ DEV = torch.device("meta")  # stands in for the accelerator
 )
 
 MISPLACED = {
+    "constant of the class": (
+        """
+class Shifted(nn.Module):
+    shift = torch.ones(4)
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.body(x) + self.shift
+shifted = Shifted().to(DEV)
+y = shifted(torch.ones(2, 4, device=DEV))
+""",
+        [("Shifted.shift", 7)],
+    ),
     "table that a function is applied to": (
         """
 class Rotary(nn.Module):

@@ -16,6 +16,14 @@ data = [(torch.randn(4, 5), torch.randint(0, 3, (4,))) for _ in range(4)]
 )
 
 SHARED = {
+    "whole slice kept as a copy": (
+        """
+image, versions = np.zeros((2, 2)), []
+versions.append(image[:])
+image[0] = 1.0
+""",
+        [("versions[0]", 3)],
+    ),
     "shapes changed by an assignment that reads them": (
         """
 def clip(points, most):
@@ -1056,6 +1064,11 @@ with torch.no_grad():
 }
 
 MEANT = {
+    "whole slice of a list": """
+image, versions = [torch.zeros(2), torch.ones(2)], []
+versions.append(image[:])
+image[0] = image[0] + 1.0
+""",
     "generator that yields copies": """
 def walk(position, n):
     for _ in range(n):

@@ -62,6 +62,8 @@ def get_attribute(obj: Any, name: str) -> Any:
         if key == name:
             return value
     found = _class_attribute(kind, name)
+    if torch is not None and issubclass(kind, torch.nn.Module) and issubclass(type(found), torch.Tensor):
+        return found
     return types.MethodType(found, obj) if type(found) is types.FunctionType else MISSING
 
 

@@ -22,7 +22,7 @@ TWICE = "was taken before and after"
 
 def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield the first verdict about two holders of one library's memory."""
-    yield from first_verdict(timeline, holders, changes, (_shallow_copy, _taken_twice, _second_name))
+    yield from first_verdict(timeline, holders, changes, (_shallow_copy, _taken_twice, _second_name, _kept_whole))
 
 
 def _taken_twice(pair: Pair) -> Sharing | None:
@@ -135,6 +135,25 @@ def _second_name(pair: Pair) -> Sharing | None:
         ):
             return _verdict(pair, capture, change, "is another name of")
     return None
+
+
+def _kept_whole(pair: Pair) -> Sharing | None:
+    """Judge `kept.append(x[:])`, which copies a list but not a tensor or array."""
+    timeline, new, old = pair.timeline, pair.new, pair.old
+    capture = timeline.capture_of(new)
+    if capture is None or not capture.kept or not _is_whole_slice(capture.write.value):
+        return None
+    if layout_key(new.seen) != layout_key(old.seen) or new.container is None or old.container is not None:
+        return None
+    for change in pair.writes:
+        if change.names(old) and not change.names(new) and timeline.follows(change, capture, kept=True):
+            return _verdict(pair, capture, change, "is another name of")
+    return None
+
+
+def _is_whole_slice(value: ast.expr | None) -> bool:
+    part = value.slice if isinstance(value, ast.Subscript) else None
+    return isinstance(part, ast.Slice) and part.lower is None and part.upper is None and part.step is None
 
 
 def _as_step(link: Place) -> tuple[str, object]:

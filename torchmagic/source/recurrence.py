@@ -16,6 +16,7 @@ last value. `best`: kept when a comparison with the last value says so."""
 
 _OVERWRITING = frozenset({"update"})
 _KEEPS_EXTREME = frozenset({"min", "max", "minimum", "maximum"})
+_ASKS_ONLY = frozenset({"shape", "size", "dim", "device", "dtype", "new_zeros", "new_ones", "new_full", "new_empty"})
 _DEEPEST_ALIAS = 3
 
 
@@ -74,7 +75,7 @@ class Recurrence:
             following: list[tuple[ast.expr, tuple[str, ...]]] = []
             for expression, through in waiting:
                 for read in reads(expression):
-                    if read == write.target or (read.root == write.target.root and not write.target.steps):
+                    if _reads_last(read, write.target):
                         return set(through)
                     if write.step.loops and read.root not in through:
                         following += [(value, (*through, read.root)) for value in self._bound_in(read.root, write)]
@@ -95,8 +96,9 @@ class Recurrence:
 
 def _self_reading_shape(value: ast.expr, is_last: Callable[[ast.expr], bool]) -> Shape:
     """Tell arithmetic with the last value from a call that is handed it."""
-    if isinstance(value, ast.Call) and isinstance(value.func, (ast.Name, ast.Attribute)):
-        name = value.func.id if isinstance(value.func, ast.Name) else value.func.attr
+    for way in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+        function = way.func if isinstance(way, ast.Call) else None
+        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
         if name in _KEEPS_EXTREME:
             return "best"
     for node in ast.walk(value):
@@ -104,6 +106,13 @@ def _self_reading_shape(value: ast.expr, is_last: Callable[[ast.expr], bool]) ->
             listed = any(isinstance(side, (ast.List, ast.ListComp)) for side in _operands(node))
             return "container" if listed else "sum"
     return "state"
+
+
+def _reads_last(read: Ref, target: Ref) -> bool:
+    """Tell whether a path reads the target's own value, itself or by a method of it that makes something of it."""
+    if read.root != target.root or read.steps[: len(target.steps)] != target.steps:
+        return False
+    return not any(kind == "attr" and key in _ASKS_ONLY for kind, key in read.steps[len(target.steps) :])
 
 
 def _operands(node: ast.BinOp) -> list[ast.expr]:
