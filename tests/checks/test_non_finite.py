@@ -61,11 +61,74 @@ def test_the_message_says_how_many_where_and_what_was_reached() -> None:
     report = look(SETUP, cell)
 
     assert [f.message for f in report.findings] == [
-        "`kl`: 1 of 2 values is NaN, first at [1]; so is `total`; `log` is to blame, "
-        "1 of 4 values of `p` is 0 or less: keep its argument away from 0: `x.clamp_min(1e-8)`"
+        "`kl`: 1 of 2 values is NaN, first at [1]; it reached `total`; `log` is to blame, "
+        "1 of 4 values of `p` is 0 or less: keep its argument away from 0: `p.clamp_min(1e-12)`"
     ]
     assert report.findings[0].fix is not None
     assert report.findings[0].fix.replacement == "kl = (p * torch.log(p.clamp_min(1e-12))).sum(1)"
+
+
+def test_the_advice_speaks_of_all_operations_of_the_line() -> None:
+    """Clamping one of two logarithms would leave the NaN; no code is shown that does not repair the line."""
+    cell = """
+p, target = torch.tensor([0.0, 0.5, 1.0]), torch.tensor([0.0, 1.0, 1.0])
+bce = -(target * torch.log(p) + (1 - target) * torch.log(1 - p)).mean()
+"""
+    report = look(SETUP, cell)
+
+    assert [(f.message, f.fix) for f in report.findings] == [
+        (
+            "`bce`: the value is NaN; `log` is to blame, 1 of 3 values of `p` is 0 or less: "
+            "keep the arguments of both `log`s away from 0",
+            None,
+        )
+    ]
+
+
+EVIDENCE = {
+    "below": (
+        "x = torch.tensor([-1.0, 2.0])\ny = torch.sqrt(x)",
+        "`sqrt` is to blame, 1 of 2 values of `x` is below 0, where it is NaN: "
+        "keep its argument above 0: `x.clamp_min(1e-12)`",
+    ),
+    "at 0": (
+        "v = torch.tensor([4.0, 0.0], requires_grad=True)\nlength = v.sqrt().sum()\nlength.backward()",
+        "`sqrt` is to blame, 1 of 2 values of `v` is 0, where its derivative is infinite: "
+        "keep its argument above 0: `v.clamp_min(1e-12)`",
+    ),
+    "unnamed": (
+        "y = torch.sqrt(torch.tensor([-1.0, 2.0]))",
+        "`sqrt` is to blame, NaN below 0: keep its argument above 0",
+    ),
+    "beyond 1": (
+        "c = torch.tensor([1.5, 1.0])\nangle = torch.acos(c)",
+        "`acos` is to blame, 1 of 2 values of `c` is above 1 in size, where it is NaN: "
+        "keep its argument between -1 and 1: `c.clamp(-1 + 1e-6, 1 - 1e-6)`",
+    ),
+    "0 without a gradient": (
+        "v = torch.tensor([4.0, 0.0])\nshare = v / v.sqrt()",
+        "`/` is to blame: keep the divisor away from 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cell", "words"), EVIDENCE.values(), ids=EVIDENCE)
+def test_the_reason_fits_the_live_argument(cell: str, words: str) -> None:
+    """A value outside the domain, a value where only the derivative fails, and an argument that is not there."""
+    (finding,) = look(SETUP, cell).findings
+    code = words.split("`")[-2] if words.endswith("`") else None
+
+    assert finding.message.endswith(f"; {words}")
+    assert (finding.fix is not None) == (code is not None)
+    assert finding.fix is None or code is None or code.partition(".")[2] in finding.fix.replacement
+
+
+def test_what_was_reached_may_hold_something_else() -> None:
+    """Infinity becomes NaN on its way, so the message says only that it got there."""
+    cell = "x = torch.tensor([1.0, 200.0])\nbig = torch.exp(x)\nshare = big / (big.sum() + 1.0)\nmean = share.mean()\n"
+    (finding,) = look(SETUP, cell).findings
+
+    assert "1 of 2 values is +Inf, first at [1]; it reached `share` and `mean`; " in finding.message
 
 
 REPAIRED = {

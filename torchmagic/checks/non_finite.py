@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding, Fix, Level
+from torchmagic.nonfinite.advice import blame_words
 from torchmagic.nonfinite.outbreaks import Outbreak, Outbreaks
-from torchmagic.source.repairs import clamped
+from torchmagic.source.repairs import clamped, clamped_argument
 from torchmagic.values import Counts
 
 _MOST_REACHED = 2
@@ -45,14 +46,15 @@ class NonFinite(Rule):
         """Flag the value where a group began; those it reached are its consequences."""
         root, counts = subject.root, subject.root.counts
         level: Level = "note" if not subject.harmful else "error" if subject.training else "warning"
+        fix = _fix(facts, subject)
         yield Finding(
             rule=self.name(),
             level=level,
             subject=root.subject,
             line=subject.line,
             cause=subject.cause,
-            message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{_reason_words(subject)}",
-            fix=_fix(facts, subject),
+            message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{_reason_words(subject, fix)}",
+            fix=fix,
             evidence={
                 "nan": counts.nan,
                 "inf": counts.positive,
@@ -94,12 +96,13 @@ def _reach_words(subject: Outbreak) -> str:
     names = list(dict.fromkeys(v.subject for v in subject.reached if v.subject != subject.root.subject))
     if not names or not subject.harmful:
         return ""
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST_REACHED])
-    more = f" and {len(names) - _MOST_REACHED} more" if len(names) > _MOST_REACHED else ""
-    return f"; so {'is' if len(names) == 1 else 'are'} {shown}{more}"
+    shown = [f"`{name}`" for name in names[:_MOST_REACHED]]
+    if len(names) > _MOST_REACHED:
+        return f"; it reached {', '.join(shown)} and {len(names) - _MOST_REACHED} more"
+    return f"; it reached {' and '.join(shown)}"
 
 
-def _reason_words(subject: Outbreak) -> str:
+def _reason_words(subject: Outbreak, fix: Fix | None) -> str:
     if not subject.harmful:
         return ""
     if subject.cause == "data":
@@ -108,6 +111,6 @@ def _reason_words(subject: Outbreak) -> str:
         growth = f" from {subject.growth[0]:.3g} to {subject.growth[1]:.3g}" if subject.growth is not None else ""
         return f"; numbers grew{growth} until they overflowed: lower the learning rate, clip gradients or start smaller"
     if subject.suspect is not None:
-        hazard, edge = subject.suspect.hazard, f", {subject.suspect.edge}" if subject.suspect.edge else ""
-        return f"; `{hazard.name}` is to blame{edge}: {hazard.advice}"
+        repair = clamped_argument(subject.suspect.hazard) if fix is not None else None
+        return f"; {blame_words(subject.suspect, repair)}"
     return ""

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.nonfinite.harm import Harm
@@ -22,18 +22,30 @@ _SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
 _MOST_READ = 1 << 22
 
 
+class _Evidence(NamedTuple):
+    """What a live argument holds, in words, empty where that cannot be told; and whether it is outside the domain."""
+
+    words: str = ""
+    beyond: bool = False
+
+
 @dataclass(frozen=True)
 class Suspect:
     """An operation, its line, how much it is suspected, and what its live argument holds at the edge of its domain.
 
-    `alone` tells that nothing else on the way is to be suspected.
+    `beyond` tells that it holds something outside the domain. `differentiated` tells that a backward pass went through
+    the operation, `alone` that nothing else on the way is to be suspected. `alike` names the suspects of the line that
+    the same advice holds for.
     """
 
     hazard: Hazard
     line: int | None
     weight: int
     edge: str
+    beyond: bool = False
+    differentiated: bool = False
     alone: bool = False
+    alike: tuple[str, ...] = ()
 
 
 class Blame:
@@ -49,7 +61,7 @@ class Blame:
             found = list(self._suspects(root))
             first = max(found, key=lambda suspect: suspect.weight, default=None)
             alone = sum(suspect.hazard.weight > 1 for suspect in found) == 1
-            self._known[root] = replace(first, alone=alone) if first is not None else None
+            self._known[root] = replace(first, alone=alone, alike=_alike(first, found)) if first is not None else None
         return self._known[root]
 
     def _suspects(self, root: Node) -> Iterator[Suspect]:
@@ -63,11 +75,11 @@ class Blame:
             for hazard in hazards(definition.value) if definition.value is not None else ():
                 if hazard.weight <= 1 and backward:
                     continue
-                edge = self._edge(hazard, definition)
-                if edge is not None:
-                    yield Suspect(
-                        hazard, definition.line, hazard.weight + self._bonus(hazard, edge, differentiated, masked), edge
-                    )
+                evidence = self._evidence(hazard, definition)
+                if evidence is not None:
+                    weight = hazard.weight + self._bonus(hazard, evidence.words, differentiated, masked)
+                    line, (edge, beyond) = definition.line, evidence
+                    yield Suspect(hazard, line, weight, edge, beyond, differentiated)
 
     @staticmethod
     def _bonus(hazard: Hazard, edge: str, differentiated: bool, masked: bool) -> int:
@@ -95,47 +107,73 @@ class Blame:
                 if any(need.key == leaf for need in definition.upstream()):
                     yield definition
 
-    def _edge(self, hazard: Hazard, definition: Definition) -> str | None:
-        """Say what the live argument holds at the edge of an operation's domain.
+    def _evidence(self, hazard: Hazard, definition: Definition) -> _Evidence | None:
+        """Say what the live argument holds at the edge of an operation's domain, or beyond.
 
         Empty where that cannot be told; None when it holds nothing there, so that the operation is innocent.
         """
         ref = ref_of(hazard.argument)
         flow = self._poison.flow
         if ref is None or flow is None or definition.looped or not definition.top:
-            return ""
+            return _Evidence()
         value = self._poison.facts.value(ref)
         later = any(d.line is not None and d.line >= (definition.line or 0) for d in flow.final(ref.root))
         if value is MISSING or later:
-            return ""
+            return _Evidence()
         if type(value) in (int, float):
-            return None if value and math.isfinite(value) else ""
+            return None if value and math.isfinite(value) else _Evidence()
         torch = sys.modules["torch"]
         if not issubclass(type(value), torch.Tensor) or not value.is_floating_point() or value.numel() > _MOST_READ:
-            return ""
-        return _at_the_edge(hazard.name, value.detach(), str(ref))
+            return _Evidence()
+        return _at_the_edge(hazard.name, value, str(ref))
 
 
-_Test = Callable[[Any], Any]
-_TESTS: dict[str, tuple[_Test, str]] = {
-    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "pow", "**"), (lambda v: v <= 0, "0 or less")),
-    **dict.fromkeys(("/", "reciprocal", "div", "divide", "true_divide"), (lambda v: v == 0, "0")),
-    **dict.fromkeys(("acos", "arccos", "asin", "arcsin"), (lambda v: v.abs() >= 1, "1 or more in size")),
-    "half": (lambda v: v.abs() > 65504, "above 65504"),
+def _alike(first: Suspect, found: list[Suspect]) -> tuple[str, ...]:
+    """Name the operations on the line of the first suspect that the same advice holds for, each place once."""
+    places = {
+        (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): other.hazard.name
+        for other in found
+        if other.line == first.line and other.hazard.advice == first.hazard.advice and (node := other.hazard.node)
+    }
+    return tuple(name for _, name in sorted(places.items()))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """Which values stand at the edge of a domain, or beyond it; `bends` where the derivative alone fails there."""
+
+    finds: Callable[[Any], Any]
+    words: str
+    beyond: bool = False
+    bends: bool = False
+
+
+_ZERO, _NOT_ABOVE = _Test(lambda v: v == 0, "0"), _Test(lambda v: v <= 0, "0 or less")
+_TESTS: dict[str, tuple[_Test, ...]] = {
+    **dict.fromkeys(("log", "log2", "log10", "rsqrt", "pow", "**"), (_NOT_ABOVE,)),
+    "sqrt": (_Test(lambda v: v < 0, "below 0", beyond=True), _Test(lambda v: v == 0, "0", bends=True)),
+    **dict.fromkeys(("/", "reciprocal", "div", "divide", "true_divide"), (_ZERO,)),
+    **dict.fromkeys(
+        ("acos", "arccos", "asin", "arcsin"),
+        (
+            _Test(lambda v: v.abs() > 1, "above 1 in size", beyond=True),
+            _Test(lambda v: v.abs() == 1, "1 or -1", bends=True),
+        ),
+    ),
+    "half": (_Test(lambda v: v.abs() > 65504, "above 65504"),),
 }
 
 
-def _at_the_edge(name: str, value: Any, path: str) -> str | None:
+def _at_the_edge(name: str, value: Any, path: str) -> _Evidence | None:
+    total = value.numel()
     if name in ("std", "var"):
-        return f"`{path}` has 1 value" if value.numel() == 1 else ""
+        return _Evidence(f"`{path}` has 1 value" if total == 1 else "")
     if name not in _TESTS:
-        return ""
-    test, words = _TESTS[name]
-    count, total = int(test(value).sum()), value.numel()
-    if not count:
-        return None
-    return (
-        f"`{path}` is {words}"
-        if total == 1
-        else f"{count} of {total} values of `{path}` {'is' if count == 1 else 'are'} {words}"
-    )
+        return _Evidence()
+    for test in _TESTS[name]:
+        count = int(test.finds(value.detach()).sum()) if value.requires_grad or not test.bends else 0
+        if count:
+            verb = "is" if count == 1 else "are"
+            subject = f"`{path}` is" if total == 1 else f"{count} of {total} values of `{path}` {verb}"
+            return _Evidence(f"{subject} {test.words}", test.beyond)
+    return None

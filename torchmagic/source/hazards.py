@@ -19,11 +19,12 @@ class Hazard:
     argument: ast.expr | None = None
 
 
-_FLOOR = "keep its argument away from 0: `x.clamp_min(1e-8)`"
-_ANGLE = "its derivative at 1 and -1 is infinite: clamp the argument to `1 - 1e-6`"
-_ROOT = "its derivative at 0 is infinite, and below 0 it is NaN: add a small number inside"
+_FLOOR = "keep its argument away from 0"
+_ANGLE = "keep its argument between -1 and 1"
+_ROOT = "keep its argument above 0"
 _ROW = "a row with nothing but -inf has no softmax: leave one entry open"
-_DOMAIN = "keep its argument inside its domain"
+_DOMAIN = "keep its argument inside the domain"
+_POWER = "a power below 1 has an infinite derivative at 0, and below 0 it is NaN"
 _CALLS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("log", "log2", "log10"), (4, _FLOOR)),
     **dict.fromkeys(("sqrt", "rsqrt"), (4, _ROOT)),
@@ -31,7 +32,7 @@ _CALLS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("acosh", "atanh", "arctanh", "logit", "erfinv", "log1p"), (3, _DOMAIN)),
     **dict.fromkeys(("std", "var", "std_mean", "var_mean"), (3, "the deviation of a single value is NaN")),
     **dict.fromkeys(("reciprocal", "div", "divide", "true_divide"), (3, "keep the divisor away from 0")),
-    **dict.fromkeys(("pow", "float_power"), (2, "a power below 1 has an infinite derivative at 0")),
+    **dict.fromkeys(("pow", "float_power"), (2, _POWER)),
     **dict.fromkeys(("eigh", "svd", "eig", "qr"), (2, "its derivative needs distinct values")),
     **dict.fromkeys(("inverse", "inv", "pinverse", "solve", "cholesky"), (2, "the matrix must not be singular")),
     **dict.fromkeys(("exp", "exp2", "expm1", "cosh", "sinh", "pct_change", "cumprod"), (2, "large arguments overflow")),
@@ -108,7 +109,7 @@ def _operator_hazards(node: ast.BinOp) -> Iterator[Hazard]:
     if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)) and not is_guarded(node.right):
         yield Hazard("/", 3, node, "keep the divisor away from 0", node.right)
     elif isinstance(node.op, ast.Pow) and _fractional(node.right):
-        yield Hazard("**", 3, node, "a power below 1 has an infinite derivative at 0, and below 0 it is NaN", node.left)
+        yield Hazard("**", 3, node, _POWER, node.left)
 
 
 def _fractional(node: ast.expr) -> bool:

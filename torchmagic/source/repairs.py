@@ -16,10 +16,18 @@ _BOUNDS = {
 }
 
 
-def clamped(text: SourceText, hazard: Hazard) -> Fix | None:
-    """Return the line with the operation's argument, a plain path, clamped; None where there is no such repair."""
+def clamped_argument(hazard: Hazard) -> str | None:
+    """Return the operation's argument, a plain path, clamped; None where there is no such repair."""
     argument = hazard.argument
     if hazard.name not in _BOUNDS or not isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript)):
+        return None
+    return ast.unparse(argument) + _BOUNDS[hazard.name][0]
+
+
+def clamped(text: SourceText, hazard: Hazard) -> Fix | None:
+    """Return the line with the operation's argument clamped; None where there is no such repair."""
+    argument = hazard.argument
+    if clamped_argument(hazard) is None or argument is None:
         return None
     if argument.end_lineno is None or argument.end_col_offset is None:
         return None
