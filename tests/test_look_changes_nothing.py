@@ -245,3 +245,34 @@ def test_options_choose_rules():
     assert len(look(cell, only=["non-finite"])) == 0
     assert len(look(cell, ignore=["discarded-transfer"])) == 0
     assert len(look(cell, only=["discarded-transfer"])) == 1
+
+
+def test_a_misspelt_comment_is_told():
+    """A comment that silences no rule there is does not go by in silence."""
+    report = look("import torch\nw = torch.ones(2)\nw = w * 2  # torchcheck: ignore[gradhistory]\n")
+
+    assert report.skipped == ("the comment in line 3: no rule named 'gradhistory'; did you mean grad-history?",)
+
+
+def test_rules_that_judge_text_say_when_they_have_none():
+    """Silence for want of a text is not taken for a clean bill."""
+    report = check({"x": torch.ones(2)})
+
+    assert report.skipped == (
+        "discarded-transfer, grad-history, shared-memory judge the text of a cell; run it under `%%torchcheck`",
+    )
+
+
+def test_a_failed_cell_is_not_called_right():
+    """Under a traceback the report does not say that nothing is wrong."""
+    report = look("import torch\nx = torch.ones(2)\nraise ValueError('stop')\n")
+
+    assert str(report).startswith("torchcheck: no mistake found behind the error · 1 tensor (8 bytes) · ")
+
+
+def test_no_rule_left_is_an_error():
+    """Choosing a rule and leaving it out leaves nothing to run."""
+    with pytest.raises(ValueError) as caught:
+        check({}, only=["non-finite"], ignore=["non-finite"])
+
+    assert str(caught.value) == "no rule is left to run"

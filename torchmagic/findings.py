@@ -111,7 +111,8 @@ class Inspection:
     `findings` holds every finding at or above `level`; `notes` those below it. `still_standing` counts findings shown
     in an earlier report and unchanged since. `silenced` counts findings that a comment or an option silenced.
     `skipped` says, a sentence each, what was not looked at and why; `failures` names rules that failed.
-    `source_lines` are the lines of the checked cell, so that a fix can be shown beside the line it replaces.
+    `source_lines` are the lines of the checked cell, so that a fix can be shown beside the line it replaces. `failed`
+    says that the cell ended with an error.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -123,6 +124,7 @@ class Inspection:
     failures: tuple[str, ...] = ()
     source_lines: tuple[str, ...] = ()
     lessons: Mapping[str, Lesson] = field(default_factory=dict)
+    failed: bool = False
 
     def __len__(self) -> int:
         return len(self.findings)

@@ -714,3 +714,43 @@ def test_another_error_in_a_loop_is_not_taken_for_it() -> None:
     cell = SECOND_BACKWARD["state handed to the model"][0].replace("head(out)", "head(out[..., :2])")
 
     assert flags(look(SETUP, cell), "grad-history") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "replacement"),
+    [
+        ("    loss.backward(); opt.step(); total += loss", "loss.backward(); opt.step(); total += loss.item()"),
+        ("    if step < 9: total += loss  # the sum", "if step < 9: total += loss.item()  # the sum"),
+    ],
+)
+def test_a_fix_keeps_what_else_is_on_the_line(line: str, replacement: str) -> None:
+    """Only the value that is kept is rewritten."""
+    cell = (
+        "total = 0.0\nfor step, (x, y) in enumerate(data):\n    loss = F.cross_entropy(model(x), y)\n"
+        "    opt.zero_grad()\n"
+    )
+    (finding,) = look(SETUP, cell + ("" if "backward" in line else "    loss.backward()\n") + line + "\n").findings
+
+    assert finding.fix is not None
+    assert finding.fix.replacement == replacement
+
+
+def test_a_loss_of_another_model_says_nothing_about_this_one() -> None:
+    """What one step of this network uses is read from its own loss."""
+    unrolled = """
+h, cell = torch.zeros(1, 4), nn.RNNCell(5, 4)
+for t in range(5):
+    h = cell(data[0][0][:1], h)
+    l = h.pow(2).mean()
+    l.backward(retain_graph=True)
+"""
+    other = "for x, y in data:" + STEP
+
+    assert flags(look(SETUP, other, unrolled), "grad-history") == []
+
+
+def test_a_printed_state_is_not_a_stream() -> None:
+    """Looking at a state while it is unrolled does not mean that nothing will be trained on it."""
+    cell = "h, cell = torch.zeros(4, 4), nn.RNNCell(5, 4)\nfor x, _ in data:\n    h = cell(x, h)\n    print(h.norm())\n"
+
+    assert flags(look(SETUP, cell), "grad-history") == []

@@ -780,3 +780,24 @@ def test_a_lost_conversion_is_told_once() -> None:
     report = look(SETUP, cell)
 
     assert [(f.rule, f.subject, f.line) for f in report.findings] == [("discarded-transfer", "x", 3)]
+
+
+def test_a_fix_keeps_what_else_is_on_the_line() -> None:
+    """Only the statement that keeps a plain attribute is rewritten."""
+    cell = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__(); self.table = torch.randn(5, 8); self.layer = nn.Linear(8, 8)
+    def forward(self, x):
+        return self.layer(x) @ self.table.T
+net = Net().to("meta")
+"""
+    (finding,) = look(cell).findings
+
+    assert finding.fix is not None
+    assert finding.fix.replacement == (
+        'super().__init__(); self.register_buffer("table", torch.randn(5, 8), persistent=False); '
+        "self.layer = nn.Linear(8, 8)"
+    )

@@ -17,6 +17,7 @@ from torchmagic.findings import LEVELS, Finding, Level, Looked, at_least
 from torchmagic.namespace import Namespace, Snapshot, walk
 from torchmagic.report import Report
 from torchmagic.source import SourceText
+from torchmagic.source.text import EVERY_RULE
 
 _NO_TORCH = "torch has not been imported, so there is nothing of PyTorch to look at"
 _LONGEST_FAILURE = 120
@@ -66,6 +67,7 @@ def check(
         text = SourceText.read(source, filename) if source is not None else None
         facts = Facts(found, source=text, error=error, before=before, device=device, memory=memory)
         try:
+            found.skipped += _unheard(chosen, text)
             raw, failures = _run(chosen, facts)
             return _report(facts, raw, failures, level, time.perf_counter() - start)
         finally:
@@ -82,10 +84,31 @@ def choose_rules(only: Iterable[str], ignore: Iterable[str]) -> dict[str, type[R
     wanted, unwanted = list(only), list(ignore)
     for name in [*wanted, *unwanted]:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the rules are {', '.join(known)}"
-            raise ValueError(f"no rule named {name!r}; {hint}")
-    return {name: rule for name, rule in known.items() if (not wanted or name in wanted) and name not in unwanted}
+            raise ValueError(_no_such_rule(name))
+    chosen = {name: rule for name, rule in known.items() if (not wanted or name in wanted) and name not in unwanted}
+    if not chosen:
+        raise ValueError("no rule is left to run")
+    return chosen
+
+
+def _no_such_rule(name: str) -> str:
+    close = get_close_matches(name, rules(), n=1)
+    hint = f"did you mean {close[0]}?" if close else f"the rules are {', '.join(rules())}"
+    return f"no rule named {name!r}; {hint}"
+
+
+def _unheard(chosen: dict[str, type[Rule]], text: SourceText | None) -> list[str]:
+    """Say which rules had no text to go by, and which comments silence a rule that does not exist."""
+    mute = ", ".join(name for name, rule in chosen.items() if rule.needs_text)
+    if text is None:
+        return [f"{mute} judge the text of a cell; run it under `%%torchcheck`"] if mute else []
+    if text.tree is None:
+        return [f"{mute} judge the text of the cell, which does not parse"] if mute else []
+    return [
+        f"the comment in line {line}: {_no_such_rule(name)}"
+        for line, names in text.silenced.items()
+        for name in sorted(names - rules().keys() - {EVERY_RULE})
+    ]
 
 
 def _require_device(device: str | None) -> None:
@@ -162,6 +185,7 @@ def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level,
         failures=tuple(failures),
         source_lines=source.lines if source is not None else (),
         lessons=lessons,
+        failed=issubclass(type(facts.error), Exception),  # an interrupt is no failure
     )
 
 

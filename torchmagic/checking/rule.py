@@ -25,6 +25,8 @@ class Rule(ABC):
     A rule names its subjects, then judges each by itself, so that one odd object cannot silence it for the others.
     """
 
+    needs_text: ClassVar[bool] = False
+    """Whether the rule has nothing to go by without the text of a cell."""
     bad: ClassVar[str]
     """A cell that the rule flags."""
     good: ClassVar[str]

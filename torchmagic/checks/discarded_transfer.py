@@ -25,6 +25,7 @@ class DiscardedTransfer(Rule):
     Bind the result: `x = x.to(device)`.
     """
 
+    needs_text = True
     bad = """
     import torch
     weights = torch.ones(3)
@@ -43,7 +44,8 @@ class DiscardedTransfer(Rule):
     def judge(self, facts: Facts, subject: Discarded) -> Iterator[Finding]:
         """Report the statement."""
         source = facts.source
-        if source is None:
+        raised = any(frame.is_cell and frame.line == subject.step.line for frame in facts.failed_frames)
+        if source is None or raised:
             return
         path, call = spelled(source, subject.receiver), first_words(source, subject.call)
         known = subject.value is not MISSING

@@ -26,6 +26,7 @@ class GradHistory(Rule):
     is.
     """
 
+    needs_text = True
     bad = """
     import torch
     from torch import nn
@@ -78,7 +79,7 @@ class GradHistory(Rule):
                 "steps": _steps(subject, graph),
                 "backward": graph.is_freed,
             },
-            fix=history_fix(subject, facts),
+            fix=history_fix(subject, facts, evaluating=verdict.evaluating),
             consequences=tuple(derived.holder.text for derived in subject.derived),
         )
 

@@ -46,6 +46,7 @@ class SharedMemory(Rule):
     `copy.deepcopy(model.state_dict())`.
     """
 
+    needs_text = True
     bad = """
     import torch
     position = torch.zeros(2)

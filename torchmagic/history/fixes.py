@@ -7,7 +7,8 @@ import ast
 from torchmagic.checking.facts import Facts
 from torchmagic.findings import Fix
 from torchmagic.history.held import Held
-from torchmagic.source import ANY, ref_of
+from torchmagic.source import ANY, SourceText, ref_of
+from torchmagic.source.edits import replace_all, spelled
 from torchmagic.source.tensor_use import serves_as_tensor
 
 
@@ -18,7 +19,7 @@ def release(held: Held, facts: Facts) -> str:
     return ".item()" if number and not serves else ".detach()"
 
 
-def history_fix(held: Held, facts: Facts) -> Fix | None:
+def history_fix(held: Held, facts: Facts, *, evaluating: bool) -> Fix | None:
     """Return the line with `.item()` or `.detach()` added, where the line alone decides what is kept."""
     write, source = held.accumulation.write, facts.source
     node, value = write.step.node, write.value
@@ -30,7 +31,13 @@ def history_fix(held: Held, facts: Facts) -> Fix | None:
         return None
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and ref_of(value.left) == write.target:
         value = value.right  # total = total + loss: the new part is what loses its history
-    return _rewrite(node, value, release(held, facts), source.text)
+    call = release(held, facts)
+    caveat = ""
+    if evaluating:
+        caveat = "Under `torch.no_grad()` around the loop nothing is recorded in the first place."
+    elif call == ".detach()" and held.accumulation.shape in ("state", "sum"):
+        caveat = "Gradients no longer reach the steps before."
+    return _rewrite(value, call, source, caveat)
 
 
 def _holds_directly(held: Held) -> bool:
@@ -42,12 +49,10 @@ def _holds_directly(held: Held) -> bool:
     )
 
 
-def _rewrite(node: ast.stmt, value: ast.expr, call: str, text: str) -> Fix | None:
-    line, expression = ast.get_source_segment(text, node), ast.get_source_segment(text, value)
-    literal = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
-    if line is None or expression is None or isinstance(value, literal):
+def _rewrite(value: ast.expr, call: str, source: SourceText, caveat: str) -> Fix | None:
+    if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
         return None
     simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-    start = len(text.splitlines()[node.lineno - 1].encode()[node.col_offset : value.col_offset].decode())
-    kept = f"{expression}{call}" if simple else f"({expression}){call}"
-    return Fix(line[:start] + kept + line[start + len(expression) :])
+    expression = spelled(source, value)
+    text = replace_all(source, value.lineno, {value: f"{expression if simple else f'({expression})'}{call}"})
+    return Fix(text, caveat) if text is not None else None

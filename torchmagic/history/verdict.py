@@ -12,7 +12,7 @@ from torchmagic.history.held import Held, use_of
 from torchmagic.source import reads
 
 _SECOND_BACKWARD = "backward through the graph a second time"
-_READING = frozenset({"item", "tolist", "numpy", "argmax", "print", "float", "int"})
+_READING = frozenset({"item", "tolist", "numpy", "argmax"})
 
 
 @dataclass(frozen=True)
@@ -54,19 +54,20 @@ def _piles_up(held: Held, graph: Graph, facts: Facts) -> bool:
         return len(held.tensors) > 1
     if shape == "best":
         return True
-    one_step = _uses_of_one_step(held, facts)
+    one_step = _uses_of_one_step(held, graph, facts)
     return graph.most_uses > max(1, one_step) if shape == "sum" else graph.most_uses > max(2, one_step)
 
 
-def _uses_of_one_step(held: Held, facts: Facts) -> int:
-    """Return how often the last loss uses its parameters: what a state that is cut in each step may show too."""
+def _uses_of_one_step(held: Held, held_graph: Graph, facts: Facts) -> int:
+    """Return how often the last loss of the same parameters uses them, as a state that each step cuts does too."""
     own = {id(seen.obj) for seen in held.tensors}
     losses = (
         seen.obj
         for seen in facts.found.of_kind("tensor")
         if grad_node(seen.obj) is not None and not seen.obj.dim() and id(seen.obj) not in own
     )
-    return min((read_graph([loss]).most_uses for loss in islice(losses, 8)), default=0)
+    graphs = (read_graph([loss]) for loss in islice(losses, 8))
+    return min((graph.most_uses for graph in graphs if graph.leaves.keys() & held_graph.leaves.keys()), default=0)
 
 
 def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:

@@ -64,7 +64,7 @@ class CheckRequest:
             report = make_report(
                 self.shell,
                 self.options,
-                source=python_text(self.raw_cell),
+                source=python_text(self.raw_cell) or "",  # a body in another language holds no Python
                 error=None if result is None else result.error_in_exec or result.error_before_exec,
                 before=self.before,
                 memory=self.memory,

@@ -16,9 +16,9 @@ from torchmagic.kinds import is_from_torch, kind_of_value
 from torchmagic.namespace import Seen
 from torchmagic.namespace.children import module_internals
 from torchmagic.placement.misplaced import Misplaced
-from torchmagic.source import Write
+from torchmagic.source import SourceText, Write
 from torchmagic.source.attribute_uses import Attribute, attribute_uses
-from torchmagic.source.edits import spelled
+from torchmagic.source.edits import replace_all, spelled
 from torchmagic.source.transfers import is_transfer
 
 _CONTAINERS = (list, tuple, dict)
@@ -181,14 +181,19 @@ def _fix(facts: Facts, write: Write, name: str, value: Any, *, is_layers: bool) 
     if is_layers:
         container = f"{_nn(facts)}.{'ModuleDict' if type(value) is dict else 'ModuleList'}"
         empty = isinstance(write.value, (ast.List, ast.Dict)) and not ast.unparse(write.value).strip("[]{}")
-        return Fix(f"{owner}.{name} = {container}({'' if empty else text})")
+        return _on_its_line(source, node, f"{owner}.{name} = {container}({'' if empty else text})")
     if kind_of_value(value) != "tensor":
         return None
     if is_trained_leaf(value):
-        return Fix(
-            f"{owner}.{name} = {_nn(facts)}.Parameter({text})", "It becomes a parameter, which an optimizer trains."
-        )
-    return Fix(f'{owner}.register_buffer("{name}", {text}, persistent=False)')
+        caveat = "It becomes a parameter, which an optimizer trains."
+        return _on_its_line(source, node, f"{owner}.{name} = {_nn(facts)}.Parameter({text})", caveat)
+    return _on_its_line(source, node, f'{owner}.register_buffer("{name}", {text}, persistent=False)')
+
+
+def _on_its_line(source: SourceText, statement: ast.stmt, text: str, caveat: str = "") -> Fix | None:
+    """Put a statement in the place of another, and keep what else stands on the line."""
+    line = replace_all(source, statement.lineno, {statement: text})
+    return Fix(line, caveat) if line is not None else None
 
 
 def _nn(facts: Facts) -> str:

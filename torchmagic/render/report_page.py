@@ -78,6 +78,8 @@ def _verdict(inspection: Inspection, here: int, earlier: int) -> str:
     if not inspection.findings:
         if any(finding.level != "note" for finding in inspection.notes):
             return "no errors"
+        if inspection.failed:
+            return "no mistake found behind the error"
         return "nothing new" if inspection.still_standing else "nothing wrong"
     if not earlier:
         return count(here, "finding")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from torchmagic.source.text import SourceText
+
+_Part = TypeVar("_Part", ast.expr, ast.stmt)
 
 
 def spelled(source: SourceText, node: ast.AST) -> str:
@@ -45,8 +48,11 @@ def _last_token(node: ast.expr) -> bytes:
     return {ast.Call: b")", ast.Subscript: b"]"}.get(type(node), b"")
 
 
-def replace_all(source: SourceText, line: int, texts: Mapping[ast.expr, str]) -> str | None:
-    """Return an editor line, without its indentation, in which expressions are replaced; None if one is not on it."""
+def replace_all(source: SourceText, line: int, texts: Mapping[_Part, str]) -> str | None:
+    """Return an editor line, without its indentation, in which parts are replaced, and what else is on it is kept.
+
+    None if a part is not on the line.
+    """
     raw = source.line(line).encode()
     for node in sorted(texts, key=lambda node: node.col_offset, reverse=True):
         if node.lineno != line or node.end_lineno != line or node.end_col_offset is None:
