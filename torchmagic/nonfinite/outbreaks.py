@@ -98,9 +98,10 @@ class Outbreaks:
 
     def _outbreak(self, root: Node, group: set[Node]) -> Outbreak:
         downstream = self.poison.downstream(root)
+        others = [node for node in self.poison.nodes.values() if node in group and node is not root]
         reached = [
             v
-            for node in sorted(group - {root}, key=_weight)
+            for node in sorted(others, key=_weight)
             if node in downstream or self._shares_statement(node, root)
             for v in node.values
         ]
