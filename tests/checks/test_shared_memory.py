@@ -953,6 +953,7 @@ for x, y in data:
 weights = {n: p.clone() for n, p in model.named_parameters()}
 img = np.zeros((4, 4), dtype=np.uint8)
 tens = torch.from_numpy(img)
+dark = tens.sum()
 img[1:3, 1:3] = 255
 flipped = tens.flip(0)
 """,
@@ -2220,3 +2221,36 @@ def test_a_note_does_not_hide_a_warning():
     cell = "\na, b = np.ones(2), np.ones(2)\nts = [torch.from_numpy(a), torch.from_numpy(b)]\nb += 1\nprint(ts[1])\n"
 
     assert flags(look(SETUP, cell), "shared-memory") == [("ts[1]", 3)]
+
+
+TRAINING = """
+for x, y in data:
+    opt.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        ("best = model.state_dict()\n", [("best", 5)]),
+        ("initial_state = {k: v.detach() for k, v in model.state_dict().items()}\n", [("initial_state", 5)]),
+        ("best = copy.deepcopy(model.state_dict())\n", []),
+        ("weights = model.state_dict()\n", []),
+        ("checkpoint = {'model': model.state_dict(), 'epoch': 3}\n", []),
+    ],
+)
+def test_weights_kept_by_an_earlier_cell(kept, found):
+    """What an earlier cell put aside under the name of something from before is watched while this one trains."""
+    assert flags(look(SETUP, kept, TRAINING), "shared-memory") == found
+
+
+def test_zeros_that_are_filled_before_anybody_looks():
+    """A buffer that is made empty, wrapped and then filled is meant to be seen through both names."""
+    cell = (
+        "\nframes = np.zeros((4, 3), dtype=np.float32)\nview = torch.from_numpy(frames)\n"
+        "for i in range(4):\n    frames[i] = i\ntotal = view.sum()\n"
+    )
+
+    assert flags(look(SETUP, cell), "shared-memory") == []

@@ -13,6 +13,7 @@ from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
 
 _BLANK = frozenset({"empty", "empty_like", "new_empty"})
+_CLEAN = frozenset({"zeros", "zeros_like", "new_zeros"})
 
 
 def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
@@ -52,6 +53,7 @@ def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: li
     capture, first = timeline.capture_of(newer), timeline.capture_of(older)
     if first is not None and _is_blank(first.write.value):
         return None
+    clean = first is not None and _is_blank(first.write.value, _CLEAN)
     for change in changes:
         if change.kind != "write" or not (change.touches(newer) or change.touches(older)):
             continue
@@ -61,6 +63,8 @@ def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: li
         readings = timeline.reads(reader)
         if any(timeline.in_one_loop(change, step, capture) and step is not change.step for step in readings):
             continue  # a buffer that each pass of a loop fills, and a view of it that the pass reads
+        if clean and set(readings) == set(timeline.reads_after(reader, [change])):
+            continue  # zeros to be filled, looked at when they are
         if (capture is None or older.is_machinery) and not timeline.reads_after(reader, [change]):
             continue
         return change
@@ -74,10 +78,10 @@ def _made_inside(change: Change, capture: Capture | None) -> bool:
     return any(capture.step in context.steps for context in change.contexts)
 
 
-def _is_blank(value: ast.expr | None) -> bool:
-    """Tell whether memory was made without values, to be filled."""
+def _is_blank(value: ast.expr | None, makers: frozenset[str] = _BLANK) -> bool:
+    """Tell whether memory was made without values of its own, to be filled."""
     function = value.func if isinstance(value, ast.Call) else None
-    return isinstance(function, ast.Attribute) and function.attr in _BLANK
+    return isinstance(function, ast.Attribute) and function.attr in makers
 
 
 def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change, group: list[Holder]) -> Sharing:

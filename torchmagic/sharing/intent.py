@@ -7,7 +7,7 @@ import re
 KEPT_WORDS = frozenset(
     {
         "old", "prev", "previous", "before", "initial", "backup", "saved", "snapshot", "best", "orig", "original",
-        "start", "copy", "copied", "past", "frozen", "reference", "last",
+        "start", "copy", "copied", "past", "frozen", "reference", "last", "init", "rollback",
     }
 )  # fmt: skip
 """Words in a name that say the value is meant to stay as it is."""

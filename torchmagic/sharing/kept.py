@@ -50,9 +50,14 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     stale = compared + [s for s in stale if not is_buffer and not timeline.in_one_loop(later[0], s, capture)]
     if holder.container is None and not stale:
         return None
-    if not stale and (capture is None or timeline.reads(holder)):
+    if not stale and (timeline.reads(holder) if capture is not None else not _is_from_before(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
     return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _is_from_before(holder: Holder) -> bool:
+    """Tell whether a container that an earlier cell made is called what people call values from before."""
+    return bool(words_of(str(holder.place.chain[0].key)) & KEPT_WORDS)
 
 
 def _may_own(owner: Holder, holder: Holder) -> bool:
