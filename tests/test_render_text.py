@@ -61,7 +61,7 @@ def test_a_report_with_findings_says_what_why_and_how_to_fix_it():
         "         + nll = -torch.log(p.clamp_min(1e-8))\n"
         "         Values below `1e-8` no longer send a gradient.\n"
         "         Also involved: `p`.\n"
-        "         Also non-finite because of it: `a` and `b`.\n"
+        "         It reached: `a` and `b`.\n"
         "         Why: NaN or Inf stands where a number was meant. It spreads.\n"
         "         More: `%torchcheck explain non-finite`.\n"
         "         To silence it, end the line with `# torchcheck: ignore[non-finite]`.\n"

@@ -255,6 +255,30 @@ for x, y in data:
         "model.eval()\noutputs = [model(x) for x, _ in data]\n",
         [("outputs", 2)],
     ),
+    "evaluation joined under the same name": (
+        "model.eval()\npreds = []\nfor x, _ in data:\n    preds.append(model(x))\npreds = torch.cat(preds)\n",
+        [("preds", 4)],
+    ),
+    "evaluation joined by its function": (
+        """
+def evaluate(net, batches):
+    net.eval()
+    outs = []
+    for x, _ in batches:
+        outs.append(net(x))
+    return torch.cat(outs)
+logits = evaluate(model, data)
+""",
+        [("logits", 6)],
+    ),
+    "evaluation joined at once": (
+        "model.eval()\nfeatures = torch.cat([model(x) for x, _ in data])\n",
+        [("features", 2)],
+    ),
+    "losses stacked under the same name": (
+        "losses = []\nfor x, y in data:" + STEP + "    losses.append(loss)\nlosses = torch.stack(losses)\n",
+        [("losses", 7)],
+    ),
     "evaluation by concatenation": (
         "model.eval()\npreds = torch.zeros(0, 3)\nfor x, _ in data:\n    preds = torch.cat([preds, model(x)])\n",
         [("preds", 4)],
@@ -576,6 +600,25 @@ for x, y in data:
     with torch.no_grad():
         for s, p in zip(shadow.parameters(), model.parameters()):
             s.mul_(0.9).add_(p, alpha=0.1)
+""",
+    "outputs joined for one loss": """
+outputs = []
+for x, _ in data:
+    outputs.append(model(x))
+outputs = torch.cat(outputs)
+opt.zero_grad()
+F.cross_entropy(outputs, torch.cat([y for _, y in data])).backward()
+opt.step()
+""",
+    "outputs joined at once for one loss": """
+outputs = torch.cat([model(x) for x, _ in data])
+opt.zero_grad()
+F.cross_entropy(outputs, torch.cat([y for _, y in data])).backward()
+opt.step()
+""",
+    "parts of one forward pass joined": """
+model.eval()
+h = torch.cat([layer(data[0][0]) for layer in (nn.Linear(5, 2), nn.Linear(5, 2))])
 """,
     "losses before the step that uses them": """
 losses = [F.cross_entropy(model(x), y) for x, y in data]

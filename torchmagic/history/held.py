@@ -11,8 +11,9 @@ from typing import Literal
 from torchmagic.autograd_graph import grad_node
 from torchmagic.checking.facts import Facts, matches
 from torchmagic.namespace import Place, Seen
-from torchmagic.source import ANY, Call, Ref, reads
+from torchmagic.source import ANY, Call, Program, Ref, reads
 from torchmagic.source.accumulation import Accumulation, accumulations
+from torchmagic.source.gathering import is_joined
 from torchmagic.source.gradients import depends_on, gradient_takers, keeps_graph
 
 Use = Literal["each step", "later", "never"]
@@ -66,7 +67,7 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
         spellings = [ref + accumulation.entry for ref in facts.spellings(accumulation.write)]
         groups: dict[int, tuple[Place, list[Seen]]] = {}
         for seen in waiting:
-            holder = _holder(seen, spellings, accumulation)
+            holder = _holder(seen, spellings, accumulation, facts.program)
             if holder is not None and id(seen) not in claimed:
                 groups.setdefault(id(holder), (holder, []))[1].append(seen)
                 claimed.add(id(seen))
@@ -76,7 +77,15 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
             yield Held(carried, holder, tuple(tensors))
 
 
-def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Place | None:
+def _fills_tensor(accumulation: Accumulation, program: Program) -> bool:
+    """Tell whether what a write gathers ends up in one tensor of the same name: by rows, or joined."""
+    write = accumulation.write
+    if write.how == "[]=" or is_joined(write, program):
+        return True
+    return write.how == "=" and not isinstance(write.value, (ast.ListComp, ast.DictComp))
+
+
+def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation, program: Program) -> Place | None:
     for place in seen.places:
         for ref in spellings:
             if not matches(ref, place):
@@ -85,8 +94,8 @@ def _holder(seen: Seen, spellings: list[Ref], accumulation: Accumulation) -> Pla
             if any(link.role == "self" for link in chain):
                 continue  # a method that was not called: another mistake
             holder = next(link for link in chain if matches(ref, link))
-            if accumulation.shape == "container" and holder is place and accumulation.write.how != "[]=":
-                continue  # a list grows; a tensor grows only by what is written into it
+            if accumulation.shape == "container" and holder is place and not _fills_tensor(accumulation, program):
+                continue  # a list grows; a tensor of that name is something else
             if accumulation.shape in ("sum", "best") and holder is not place:
                 continue
             by_computed_key = accumulation.of_entry and accumulation.entry[-1][1] is ANY

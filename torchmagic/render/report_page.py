@@ -164,7 +164,7 @@ def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]
     if others:
         blocks.append(Paragraph(("Also involved: ", *listed(others), ".")))
     if finding.consequences:
-        blocks.append(Paragraph((f"Also {visible(finding.rule)} because of it: ", *listed(finding.consequences), ".")))
+        blocks.append(Paragraph(("It reached: ", *listed(finding.consequences), ".")))
     return tuple(blocks)
 
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchmagic.source.gathering import comprehension_in
 from torchmagic.source.program import Context, Program, argument_node
 from torchmagic.source.recurrence import Recurrence, Shape
 from torchmagic.source.refs import ANY, read_names
@@ -43,8 +44,9 @@ def accumulations(program: Program) -> Iterator[Accumulation]:
             continue
         for context in program.contexts(write.step, write.node if write.how != ":=" else None):
             loops = context.loops
-            if write.how == "=" and isinstance(write.value, (ast.ListComp, ast.DictComp)) and shape == "container":
-                yield Accumulation(write, shape, (write.value,), context)
+            gathered = comprehension_in(write.value) if write.how == "=" and shape == "container" else None
+            if gathered is not None:
+                yield Accumulation(write, shape, (gathered,), context)
                 continue
             of_entry = recurrence.updates_entry(write)
             if shape == "container" and write.key is not None and not of_entry:

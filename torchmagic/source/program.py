@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from torchmagic.source.gathering import joined
 from torchmagic.source.hooks import forward_hooks
 from torchmagic.source.refs import ANY, Ref, ref_of
 from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
@@ -275,16 +276,22 @@ def alias_source(write: Write) -> Ref | None:
 
 def returned_positions(value: ast.expr, name: str) -> Iterator[tuple[int | None, tuple[tuple[str, Any], ...]]]:
     """Yield where a returned expression holds a local name: its tuple position, and the keys inside a dict."""
-    if isinstance(value, ast.Name) and value.id == name:
+    if _is_named(value, name):
         yield None, ()
     elif isinstance(value, (ast.Tuple, ast.List)):
         for index, element in enumerate(value.elts):
-            if isinstance(element, ast.Name) and element.id == name:
+            if _is_named(element, name):
                 yield index, ()
     elif isinstance(value, ast.Dict):
         for key, element in zip(value.keys, value.values, strict=True):
             if isinstance(element, ast.Name) and element.id == name:
                 yield None, (("item", key.value if isinstance(key, ast.Constant) else ANY),)
+
+
+def _is_named(value: ast.expr, name: str) -> bool:
+    """Tell whether an expression is a name, or a list of that name joined into one value."""
+    part = joined(value) or value
+    return isinstance(part, ast.Name) and part.id == name
 
 
 def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Literal
 
+from torchmagic.source.gathering import comprehension_in
 from torchmagic.source.program import Program
 from torchmagic.source.refs import Ref, reads, ref_of
 from torchmagic.source.writes import Write
@@ -46,7 +47,7 @@ class Recurrence:
             return None if write.how in _OVERWRITING else "container"
         if write.kind != "bind" or write.how != "=":
             return None
-        if isinstance(value, (ast.ListComp, ast.DictComp)) and write.position is None:
+        if comprehension_in(value) is not None and write.position is None:
             return "container"
         if _is_compared(write):
             return "best"
