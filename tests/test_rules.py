@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any
 
 import pytest
 
 import torchmagic
+from tests.looking import look
 from torchmagic.checking import rules
-
-
-def run_cell(source: str, name: str) -> dict[str, Any]:
-    """Execute a cell as IPython would, so that its text can be found by the name it is compiled under."""
-    filename = f"<{name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    error = None
-    try:
-        exec(compile(source, filename, "exec"), namespace)
-    except Exception as problem:
-        error = problem
-    return {"namespace": namespace, "source": source, "error": error, "filename": filename}
-
-
-def look(source: str, name: str) -> Any:
-    """Run a cell and check what it left."""
-    from torchmagic.checking import check
-
-    ran = run_cell(source, name)
-    return check(ran["namespace"], source=source, error=ran["error"], filename=ran["filename"])
 
 
 @pytest.fixture(params=sorted(rules()))
@@ -40,7 +19,7 @@ def rule(request: pytest.FixtureRequest) -> Any:
 
 def test_bad_cell_is_flagged(rule: Any) -> None:
     """The rule, and no other, speaks about its bad cell."""
-    report = look(rule.lesson().bad, f"{rule.name()}-bad")
+    report = look(rule.lesson().bad)
 
     assert {finding.rule for finding in report.findings} == {rule.name()}
     assert report.failures == ()
@@ -48,7 +27,7 @@ def test_bad_cell_is_flagged(rule: Any) -> None:
 
 def test_good_cell_is_quiet(rule: Any) -> None:
     """No rule speaks about the good cell."""
-    report = look(rule.lesson().good, f"{rule.name()}-good")
+    report = look(rule.lesson().good)
 
     assert [str(finding) for finding in report.findings] == []
     assert report.failures == ()
