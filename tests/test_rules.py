@@ -1,4 +1,4 @@
-"""Every rule flags its bad cell, is quiet about its good cell, and its fix makes the bad cell quiet."""
+"""Every rule flags its bad cell, and is quiet about its good cell."""
 
 from __future__ import annotations
 
