@@ -2254,3 +2254,21 @@ def test_zeros_that_are_filled_before_anybody_looks():
     )
 
     assert flags(look(SETUP, cell), "shared-memory") == []
+
+
+PARAMETERS_SCALED = """
+params = list(model.parameters())
+with torch.no_grad():
+    for p in params:
+        p.mul_(0.99)
+"""
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "found"), [("", []), ("print(kept['0.bias'])\n", [("kept", 5)])], ids=["never again", "afterwards"]
+)
+def test_a_parameter_is_never_the_copy(looked_at, found):
+    """Where an array shares memory with a parameter, the array is what should have been copied."""
+    kept = "kept = {n: p.detach().numpy() for n, p in model.named_parameters()}\n"
+
+    assert flags(look(SETUP, kept, PARAMETERS_SCALED + looked_at), "shared-memory") == found

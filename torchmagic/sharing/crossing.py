@@ -25,7 +25,8 @@ def judge_crossing(timeline: Timeline, holders: list[Holder], changes: list[Chan
         for tensor in tensors:
             if (array.is_machinery and tensor.is_machinery) or not shares_bytes(array.seen, tensor.seen):
                 continue
-            newer, older = (tensor, array) if not timeline.is_newer(array, tensor) else (array, tensor)
+            array_is_newer = timeline.is_newer(array, tensor) or _is_parameter(tensor)
+            newer, older = (array, tensor) if array_is_newer else (tensor, array)
             change = _written_since(timeline, newer, older, changes)
             if change is not None:
                 yield _verdict(timeline, newer, older, change, holders)
@@ -69,6 +70,11 @@ def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: li
             continue
         return change
     return None
+
+
+def _is_parameter(holder: Holder) -> bool:
+    """Tell whether a tensor is a module's own parameter, under whatever name: what shares its memory came later."""
+    return any(place.role == "parameter" for place in holder.seen.places)
 
 
 def _made_inside(change: Change, capture: Capture | None) -> bool:
