@@ -11,6 +11,7 @@ from torchmagic.checking.facts import Facts
 from torchmagic.kinds import is_from, is_from_torch, kind_of_value
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Program, Scope
+from torchmagic.source.refs import bare_name
 from torchmagic.source.uses import Use, uses_of
 
 _TAKES_VALUES = frozenset(
@@ -46,7 +47,7 @@ def stores(call: ast.Call) -> bool:
 
 def consumes(facts: Facts, call: ast.Call, use: Use, *, is_value: bool) -> bool:
     """Tell whether a call makes use of the value of an argument, so that a function there is a mistake."""
-    name = _bare_name(call.func)
+    name = bare_name(call.func)
     if any(keyword.value is use.via and keyword.arg in _FUNCTION_KEYWORDS for keyword in call.keywords):
         return False
     if name in _TAKES_FUNCTIONS or name.startswith("register_"):
@@ -63,18 +64,12 @@ def consumes(facts: Facts, call: ast.Call, use: Use, *, is_value: bool) -> bool:
     return is_value and _fails_here(facts, use)
 
 
-def _bare_name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
 def _takes_values(facts: Facts, function: ast.expr, live: Any, use: Use) -> bool:
     """Tell whether a function of torch, numpy, math or copy, a torch layer or a tensor's method is called."""
     if live is not MISSING:
         if kind_of_value(live) == "module":
             return is_from_torch(type(live))
-        if is_from(live, "numpy", "math") or (is_from(live, "copy") and _bare_name(function) in ("copy", "deepcopy")):
+        if is_from(live, "numpy", "math") or (is_from(live, "copy") and bare_name(function) in ("copy", "deepcopy")):
             return True
         if is_from_torch(live) and kind_of_value(getattr(live, "__self__", None)) is None:
             return True

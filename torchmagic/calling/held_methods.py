@@ -13,7 +13,7 @@ from torchmagic.kinds import VALUES, TorchKind, is_from_torch, kind_of_value, ne
 from torchmagic.namespace import Place, Seen
 from torchmagic.namespace.children import elements_of
 from torchmagic.source import Program, Write, ref_of
-from torchmagic.source.refs import read_names
+from torchmagic.source.refs import bare_name, read_names
 
 _METHODS = (types.MethodType, types.BuiltinFunctionType)
 _TAKES_NO_FUNCTION = frozenset({"print", "len", "list", "tuple", "load_state_dict", "deepcopy", "save"})
@@ -123,12 +123,12 @@ def is_called(program: Program, name: str, kind: TorchKind, *, by_item: bool) ->
         function = call.func
         if isinstance(function, (ast.Subscript, ast.Call)) and name in _names(function):
             return True
-        if not by_item and _bare(function) == name:
+        if not by_item and bare_name(function) == name:
             return True
-        handed = any(_bare(argument) == name for argument in [*call.args, *(k.value for k in call.keywords)])
+        handed = any(bare_name(argument) == name for argument in [*call.args, *(k.value for k in call.keywords)])
         if handed and any(isinstance(argument, ast.Lambda) for argument in call.args):
             return True
-        if handed and kind != "tensor" and _bare(function) not in _TAKES_NO_FUNCTION:
+        if handed and kind != "tensor" and bare_name(function) not in _TAKES_NO_FUNCTION:
             return True
     for write in program.writes:
         if (
@@ -155,9 +155,3 @@ def _names(node: ast.AST | None) -> set[str]:
         return set()
     attributes = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
     return read_names(node) | attributes
-
-
-def _bare(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -190,14 +189,6 @@ class Facts:
             trace = trace.tb_next
         first = next((i for i, frame in enumerate(frames) if frame.is_cell), 0)
         return frames[first:]  # what stands above the cell ran it
-
-    def device_name(self, device: Any) -> str | None:
-        """Return a variable of the cell that holds this device, to be used in a fix."""
-        torch = sys.modules["torch"]
-        for name, value in self.found.names.items():
-            if type(value) is torch.device and value == device and not name.startswith("_"):
-                return name
-        return None
 
 
 def parts_run_by(obj: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from torchmagic.autograd_graph import Graph, grad_node, read_graph
 from torchmagic.checking import Facts
 from torchmagic.history.held import Held, use_of
 from torchmagic.source import reads
+from torchmagic.source.refs import bare_name
 
 _SECOND_BACKWARD = "backward through the graph a second time"
 _READING = frozenset({"item", "tolist", "numpy", "argmax"})
@@ -101,8 +102,7 @@ def _is_read_in_loop(held: Held) -> bool:
     target = held.accumulation.write.target
     for loop in held.accumulation.loops:
         for node in ast.walk(loop):
-            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name)):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                if name in _READING and any(ref.root == target.root for ref in reads(node)):
-                    return True
+            is_reading = isinstance(node, ast.Call) and bare_name(node.func) in _READING
+            if is_reading and any(ref.root == target.root for ref in reads(node)):
+                return True
     return False

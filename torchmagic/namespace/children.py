@@ -56,7 +56,7 @@ def _list_children(obj: Any) -> Iterator[Child]:
 
 
 def _tuple_children(obj: Any) -> Iterator[Child]:
-    fields = _static(type(obj), "_fields")
+    fields = class_attribute(type(obj), "_fields")
     named = type(fields) is tuple and len(fields) == tuple.__len__(obj)
     for index, value in enumerate(tuple.__iter__(obj)):
         if type(value) not in ATOMS or type(value) is float:
@@ -211,12 +211,13 @@ def object_state(obj: Any) -> Iterator[tuple[str, Any]]:
                     continue  # a slot that was never set
 
 
-def _static(kind: type, name: str) -> Any:
+def class_attribute(kind: type, name: str, default: Any = None) -> Any:
+    """Return what a class or its bases hold under a name, running no descriptor and no metaclass."""
     for holder in type.__getattribute__(kind, "__mro__"):
         own = type.__getattribute__(holder, "__dict__")
         if name in own:
             return own[name]
-    return None
+    return default
 
 
 def _is_closed(kind: type) -> bool:

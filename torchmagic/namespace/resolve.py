@@ -8,7 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from torchmagic.namespace.children import object_state
+from torchmagic.namespace.children import class_attribute, object_state
 
 
 class _Missing:
@@ -53,15 +53,15 @@ def get_attribute(obj: Any, name: str) -> Any:
                 if issubclass(type(held), dict) and dict.__contains__(held, name):
                     return dict.__getitem__(held, name)
     if issubclass(kind, type):
-        return _class_attribute(obj, name)
+        return class_attribute(obj, name, MISSING)
     if issubclass(kind, tuple):
-        fields = _class_attribute(kind, "_fields")
+        fields = class_attribute(kind, "_fields", MISSING)
         if type(fields) is tuple and name in fields:
             return tuple.__getitem__(obj, fields.index(name))
     for key, value in object_state(obj):
         if key == name:
             return value
-    found = _class_attribute(kind, name)
+    found = class_attribute(kind, name, MISSING)
     if torch is not None and issubclass(kind, torch.nn.Module) and issubclass(type(found), torch.Tensor):
         return found
     return types.MethodType(found, obj) if type(found) is types.FunctionType else MISSING
@@ -72,16 +72,8 @@ def _tensor_attribute(tensor: Any, name: str) -> Any:
         return tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     if name in ("data", "T", "mT", "H", "real"):
         return tensor  # the same memory under another shape: close enough to name it
-    method = _class_attribute(type(tensor), name)
+    method = class_attribute(type(tensor), name, MISSING)
     return getattr(tensor, name) if type(method) in (types.MethodDescriptorType, types.FunctionType) else MISSING
-
-
-def _class_attribute(kind: type, name: str) -> Any:
-    for holder in type.__getattribute__(kind, "__mro__"):
-        own = type.__getattribute__(holder, "__dict__")
-        if name in own:
-            return own[name]
-    return MISSING
 
 
 def _get_item(obj: Any, key: Any) -> Any:

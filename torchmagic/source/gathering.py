@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from torchmagic.source.refs import ref_of
+from torchmagic.source.refs import bare_name, ref_of
 
 if TYPE_CHECKING:
     from torchmagic.source.program import Program
@@ -18,9 +18,7 @@ def joined(value: ast.expr | None) -> ast.expr | None:
     """Return what a call joins, its first argument."""
     if not isinstance(value, ast.Call) or not value.args:
         return None
-    function = value.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return value.args[0] if name in _JOINS else None
+    return value.args[0] if bare_name(value.func) in _JOINS else None
 
 
 def comprehension_in(value: ast.expr | None) -> ast.ListComp | ast.DictComp | None:

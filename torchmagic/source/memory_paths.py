@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from torchmagic.source.program import Program, argument_node, argument_ref
-from torchmagic.source.refs import ANY, Ref, ref_of
+from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
 from torchmagic.source.scopes import Scope, Step, comprehensions
 from torchmagic.source.writes import Write, is_inplace_name
 
@@ -140,9 +140,7 @@ def sources(program: Program, bound: Write) -> Iterator[tuple[Ref, Step]]:
 def returns_of(program: Program, call: ast.Call) -> Iterator[tuple[ast.expr, Step]]:
     """Yield what the program's own function that a call names returns."""
     function = call.func
-    name = (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    name = bare_name(function)
     for scope in program.scopes:
         if scope.name == name and name and (scope.class_name is not None) == isinstance(function, ast.Attribute):
             for step in program.steps:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from torchmagic.source.gathering import comprehension_in
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, reads, ref_of
+from torchmagic.source.refs import Ref, bare_name, reads, ref_of
 from torchmagic.source.writes import Write
 
 Shape = Literal["sum", "container", "state", "best"]
@@ -98,9 +98,7 @@ class Recurrence:
 def _self_reading_shape(value: ast.expr, is_last: Callable[[ast.expr], bool]) -> Shape:
     """Tell arithmetic with the last value from a call that is handed it."""
     for way in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
-        function = way.func if isinstance(way, ast.Call) else None
-        name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
-        if name in _KEEPS_EXTREME:
+        if isinstance(way, ast.Call) and bare_name(way.func) in _KEEPS_EXTREME:
             return "best"
     for node in ast.walk(value):
         if isinstance(node, ast.BinOp) and any(map(is_last, _operands(node))):

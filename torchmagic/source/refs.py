@@ -88,6 +88,13 @@ def reads(node: ast.AST | None) -> Iterator[Ref]:
             stack.extend(ast.iter_child_nodes(part))
 
 
+def bare_name(node: ast.AST | None) -> str:
+    """Return the last name that an expression spells, such as that of a called function; else nothing."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def read_names(node: ast.AST | None) -> set[str]:
     """Return the root names that an expression reads."""
     if node is None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torchmagic.source.program import Program
 from torchmagic.source.recurrence import Recurrence
-from torchmagic.source.refs import Ref
+from torchmagic.source.refs import Ref, bare_name
 from torchmagic.source.scopes import Loop, Scope
 from torchmagic.source.writes import Write
 
@@ -77,8 +77,8 @@ class Resets:
         for node in ast.walk(value):
             if isinstance(node, ast.Attribute) and node.attr in _DETACHING:
                 return True
-            if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-                called.add(node.func.id if isinstance(node.func, ast.Name) else node.func.attr)
+            if isinstance(node, ast.Call):
+                called.add(bare_name(node.func))
         return bool(called & self._cutting_functions)
 
     @cached_property

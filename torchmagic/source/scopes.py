@@ -66,7 +66,6 @@ class Step:
     scope: Scope
     loops: tuple[Loop, ...]
     tests: tuple[ast.expr, ...]
-    withs: tuple[ast.expr, ...]
     order: int
 
     @property
@@ -111,7 +110,6 @@ class _Around:
 
     loops: tuple[Loop, ...] = ()
     tests: tuple[ast.expr, ...] = ()
-    withs: tuple[ast.expr, ...] = ()
 
 
 class _Reader:
@@ -133,7 +131,7 @@ class _Reader:
 
     def read_block(self, body: list[ast.stmt], scope: Scope, around: _Around, class_name: str | None = None) -> None:
         for node in body:
-            step = Step(node, scope, around.loops, around.tests, around.withs, len(self.steps))
+            step = Step(node, scope, around.loops, around.tests, len(self.steps))
             self.steps.append(step)
             if isinstance(node, FunctionDef):
                 self.read_block(node.body, self.new_scope(node, scope, class_name), _Around())
@@ -147,8 +145,7 @@ class _Reader:
                 self.read_block(node.body, scope, inside)
                 self.read_block(node.orelse, scope, inside)
             elif isinstance(node, (ast.With, ast.AsyncWith)):
-                entered = tuple(item.context_expr for item in node.items)
-                self.read_block(node.body, scope, replace(around, withs=(*around.withs, *entered)))
+                self.read_block(node.body, scope, around)
             else:
                 for block in _blocks(node):
                     self.read_block(block, scope, around)

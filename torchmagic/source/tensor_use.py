@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, read_names, ref_of
+from torchmagic.source.refs import Ref, bare_name, read_names, ref_of
 from torchmagic.source.writes import Write
 
 _TAKES_NUMBERS = frozenset({"sum", "len", "print", "min", "max", "mean", "plot", "array", "float", "format", "append"})
@@ -35,5 +35,4 @@ def _hands_on(node: ast.AST, target: Ref) -> bool:
         return ref_of(node.value) == target and isinstance(node.ctx, ast.Load)
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    return any(ref_of(argument) == target for argument in node.args) and name not in _TAKES_NUMBERS
+    return any(ref_of(argument) == target for argument in node.args) and bare_name(node.func) not in _TAKES_NUMBERS
