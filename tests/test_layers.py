@@ -23,6 +23,7 @@ LEVELS = {
     "placement": 4,
     "calling": 4,
     "history": 4,
+    "mismatch": 4,
     "nonfinite": 4,
     "sharing": 4,
     "checks": 5,

@@ -38,7 +38,8 @@ class Finding:
     editor numbers it, or None when the place is not in the cell. `cause` is filled by rules that tell causes apart.
     `others` are the paths of the other holders or the counterpart. `evidence` holds plain numbers, words and lists.
     `consequences` are paths that are wrong only because the subject is. `earlier` marks findings about names that the
-    checked cell neither assigned nor changed.
+    checked cell neither assigned nor changed. `operands` describes, name by name, what stands on the line that failed.
+    `explains` marks what says why the cell ended with its error: it is shown whatever its level.
     """
 
     rule: str
@@ -52,6 +53,8 @@ class Finding:
     fix: Fix | None = None
     consequences: tuple[str, ...] = ()
     earlier: bool = False
+    operands: Mapping[str, str] = field(default_factory=dict)
+    explains: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as values that `json` can write."""
@@ -67,6 +70,8 @@ class Finding:
             "fix": None if self.fix is None else {"replacement": self.fix.replacement, "caveat": self.fix.caveat},
             "consequences": list(self.consequences),
             "earlier": self.earlier,
+            "operands": dict(self.operands),
+            "explains": self.explains,
         }
 
 
@@ -108,8 +113,9 @@ class Lesson:
 class Inspection:
     """The outcome of one look at a namespace, before anybody decides how it looks.
 
-    `findings` holds every finding at or above `level`; `notes` those below it. `still_standing` counts findings shown
-    in an earlier report and unchanged since. `silenced` counts findings that a comment or an option silenced.
+    `findings` holds every finding at or above `level`, and what explains the cell's error; `notes` holds the others.
+    `still_standing` counts findings shown in an earlier report and unchanged since. `silenced` counts findings that a
+    comment or an option silenced.
     `skipped` says, a sentence each, what was not looked at and why; `failures` names rules that failed.
     `source_lines` are the lines of the checked cell, so that a fix can be shown beside the line it replaces. `failed`
     says that the cell ended with an error.

@@ -165,9 +165,9 @@ def _failure(name: str, problem: Exception) -> str:
 def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level, seconds: float) -> Report:
     source = facts.source
     heard = [f for f in raw if source is None or not source.is_silenced(f.rule, f.line)]
-    marked = [dataclasses.replace(f, earlier=facts.is_earlier(_root(f.subject))) for f in heard]
+    marked = [dataclasses.replace(f, earlier=not f.explains and facts.is_earlier(_root(f.subject))) for f in heard]
     ordered = sorted(marked, key=lambda f: (f.earlier, -LEVELS.index(f.level), f.line or sys.maxsize))
-    findings = [f for f in ordered if at_least(f.level, level)]
+    findings = [f for f in ordered if f.explains or at_least(f.level, level)]
     standing = 0
     if facts.memory is not None:
         fresh = [f for f in findings if not _still_stands(f, facts)]
@@ -177,7 +177,7 @@ def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level,
     lessons = {name: rule.lesson() for name, rule in rules().items() if any(f.rule == name for f in ordered)}
     return Report(
         findings=tuple(findings),
-        notes=tuple(f for f in ordered if not at_least(f.level, level)),
+        notes=tuple(f for f in ordered if not f.explains and not at_least(f.level, level)),
         still_standing=standing,
         silenced=len(raw) - len(heard),
         looked=_looked(facts.found, seconds),
@@ -190,8 +190,8 @@ def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level,
 
 
 def _still_stands(finding: Finding, facts: Facts) -> bool:
-    """Tell whether a finding was shown before and its variable is as it was."""
-    known = facts.memory is not None and facts.memory.was_shown(finding)
+    """Tell whether a finding was shown before and its variable is as it was; an error is explained each time."""
+    known = not finding.explains and facts.memory is not None and facts.memory.was_shown(finding)
     return known and _root(finding.subject) not in facts.changed_names
 
 

@@ -22,6 +22,9 @@ _ASKS_ONLY = frozenset(
 )  # fmt: skip
 """Methods after which the values of the tensor itself play no part any more."""
 
+_INNER_ROLES = ("group", "state", "closure", "self", "grad")
+"""Places that are somebody's insides: nobody calls what lies there by such a path."""
+
 _CONVERTS = frozenset({"to", "cuda", "cpu", "xpu", "type", "type_as"})
 
 
@@ -64,6 +67,27 @@ def failing_lines(facts: Facts) -> list[FailingLine]:
         if step is not None:
             lines.append(FailingLine(frame, step, tuple(operands(facts, step, frame))))
     return lines
+
+
+def line_in_cell(facts: Facts, line: FailingLine) -> int | None:
+    """Return the line of the statement, or of the cell's statement that led to it."""
+    if line.frame.is_cell:
+        return line.frame.line
+    return next((frame.line for frame in reversed(facts.failed_frames) if frame.is_cell), None)
+
+
+def has_name(facts: Facts, line: FailingLine, operand: Operand) -> bool:
+    """Tell whether the top level of the notebook has a name for an operand, be it of a function's frame."""
+    seen = facts.found.find(operand.value)
+    return line.is_top_level or (seen is not None and seen.places[0].role not in _INNER_ROLES)
+
+
+def name_of(facts: Facts, line: FailingLine, operand: Operand) -> str:
+    """Name an operand as the top level of the notebook knows it, else as the statement does."""
+    seen = facts.found.find(operand.value)
+    if not line.is_top_level and seen is not None and seen.places[0].role not in _INNER_ROLES:
+        return seen.subject
+    return str(operand.ref)
 
 
 def _step_at(facts: Facts, frame: FailedFrame) -> Step | None:

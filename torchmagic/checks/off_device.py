@@ -98,4 +98,6 @@ class OffDevice(Rule):
                 evidence={"device": misplaced.device, "wanted": misplaced.wanted},
                 fix=misplaced.fix,
                 consequences=misplaced.consequences,
+                operands=misplaced.operands,
+                explains=failed,
             )

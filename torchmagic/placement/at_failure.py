@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from torchmagic import devices
 from torchmagic.checking import Facts
-from torchmagic.checking.failing_line import FailingLine, Operand, failing_lines
+from torchmagic.checking.described import described_operands
+from torchmagic.checking.failing_line import FailingLine, Operand, failing_lines, has_name, line_in_cell, name_of
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
 from torchmagic.placement.misplaced import Misplaced, device_text, grouped
 from torchmagic.source import SourceText
 from torchmagic.source.edits import replace_all
-
-_INNER_ROLES = ("group", "state", "closure", "self", "grad")
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ def at_failure(facts: Facts) -> Iterator[Misplaced]:
         level="error",
         others=tuple(dict.fromkeys(names[1:])),
         fix=_fix(facts, line, strays, wanted),
+        operands=described_operands(line),
     )
 
 
@@ -79,7 +79,7 @@ def _mismatch(facts: Facts) -> Mismatch | None:
         strays, wanted = _strays(line, to_host=to_host)
         if strays:
             found.append(Mismatch(line, strays, wanted))
-    best = next((m for m in found if _named(facts, m.line, m.strays[0])), found[0] if found else None)
+    best = next((m for m in found if has_name(facts, m.line, m.strays[0])), found[0] if found else None)
     if best is None or best.line.frame.is_cell:
         return best
     same = (m for m in found if m.line.frame.is_cell and m.strays[0].value is best.strays[0].value)
@@ -125,30 +125,15 @@ def _is_exempt(operand: Operand) -> bool:
     return devices.is_scalar(operand.value) or (operand.index and home_of(operand) == devices.HOST)
 
 
-def _named(facts: Facts, line: FailingLine, operand: Operand) -> bool:
-    seen = facts.found.find(operand.value)
-    return line.is_top_level or (seen is not None and seen.places[0].role not in _INNER_ROLES)
-
-
 def _subject(facts: Facts, line: FailingLine, operand: Operand) -> str:
     """Name an operand as the top level of the cell knows it; a module with one tensor by that tensor."""
-    path = str(operand.ref)
-    seen = facts.found.find(operand.value)
-    if not line.is_top_level and seen is not None and seen.places[0].role not in _INNER_ROLES:
-        path = seen.subject
+    path = name_of(facts, line, operand)
     if operand.kind == "module":
         tensors = devices.all_tensors(operand.value)
         inside: Seen | None = facts.found.find(tensors[0]) if len(tensors) == 1 else None
         own = next((p for p in inside.places if p.owner is operand.value), None) if inside is not None else None
         return f"{path}{own.step}" if own is not None else path
     return path
-
-
-def line_in_cell(facts: Facts, line: FailingLine) -> int | None:
-    """Return the line of the statement, or of the cell's statement that led to it."""
-    if line.frame.is_cell:
-        return line.frame.line
-    return next((frame.line for frame in reversed(facts.failed_frames) if frame.is_cell), None)
 
 
 def _fix(facts: Facts, line: FailingLine, strays: tuple[Operand, ...], wanted: str) -> Fix | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from torchmagic import devices
@@ -17,7 +18,10 @@ from torchmagic.source.transfers import is_transfer
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Something on `device` that is needed on `wanted`. `objects` are the live objects it is about."""
+    """Something on `device` that is needed on `wanted`. `objects` are the live objects it is about.
+
+    `operands` describes what stands on the line that failed because of it.
+    """
 
     subject: str
     fact: str
@@ -29,6 +33,7 @@ class Misplaced:
     others: tuple[str, ...] = ()
     consequences: tuple[str, ...] = ()
     fix: Fix | None = None
+    operands: Mapping[str, str] = field(default_factory=dict)
 
 
 def device_text(facts: Facts, device: str) -> str:

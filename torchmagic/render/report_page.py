@@ -11,7 +11,7 @@ from torchmagic.render.lesson_page import short_reason, silencing_comment
 from torchmagic.render.words import Code, Sentence, count, cut, duration, listed, marked, size, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torchmagic.findings import Finding, Inspection, Lesson, Level, Looked
 
@@ -19,6 +19,7 @@ MOST_ENTRIES: Final = 20
 """Findings shown one by one; the rest are counted. A screenful is read, a thousand lines are not."""
 
 _MOST_REMARKS: Final = 3
+_MOST_OPERANDS: Final = 12
 _LONGEST_SUBJECT: Final = 60
 _LONGEST_MESSAGE: Final = 300
 
@@ -81,6 +82,8 @@ def _verdict(inspection: Inspection, here: int, earlier: int) -> str:
         if inspection.failed:
             return "no mistake found behind the error"
         return "nothing new" if inspection.still_standing else "nothing wrong"
+    if all(finding.explains and finding.level == "note" for finding in inspection.findings):
+        return "the error, explained"
     if not earlier:
         return count(here, "finding")
     if not here:
@@ -160,12 +163,24 @@ def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]
         blocks.append(diff(old, finding.fix.replacement))
         if finding.fix.caveat:
             blocks.append(Paragraph(_said(finding.fix.caveat)))
-    others = [name for name in finding.others if f"`{name}`" not in finding.message]
+    if finding.operands:
+        blocks.append(Paragraph(("Where it failed: ", *_operands(finding.operands), ".")))
+    others = [name for name in finding.others if f"`{name}`" not in finding.message and name not in finding.operands]
     if others:
         blocks.append(Paragraph(("Also involved: ", *listed(others), ".")))
     if finding.consequences:
         blocks.append(Paragraph(("It reached: ", *listed(finding.consequences), ".")))
     return tuple(blocks)
+
+
+def _operands(described: Mapping[str, str]) -> Sentence:
+    """Return "`x` is float32 [3, 5], `net` is a Linear", a screenful at most."""
+    pieces: list[str] = []
+    for name, words in list(described.items())[:_MOST_OPERANDS]:
+        pieces += [", "] if pieces else []
+        pieces += [Code(cut(visible(name), _LONGEST_SUBJECT)), f" is {visible(words)}"]
+    left = len(described) - _MOST_OPERANDS
+    return (*pieces, f" and {left:,} more") if left > 0 else tuple(pieces)
 
 
 def _reasons(finding: Finding, lesson: Lesson | None) -> tuple[Block, ...]:

@@ -1,0 +1,1 @@
+"""Why torch refused an operation: operands whose dtypes or sizes do not fit together."""
