@@ -13,7 +13,8 @@ from torchmagic.sharing.holders import Capture, Holder, reaches
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
+from torchmagic.sharing.verdict import Sharing, first_values, kind_word
+from torchmagic.sharing.words import doer, now_holds, other_side
 from torchmagic.source import Ref
 from torchmagic.source.order import may_follow
 
@@ -90,15 +91,15 @@ def _shallow_copy(pair: Pair) -> Sharing | None:
         if change.names(new) != change.names(old) and (inside or timeline.follows(change, capture)):
             step, made = timeline.maker(capture)
             fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)
-            word = kind_word(new.seen)
+            word, other = kind_word(new.seen), other_side(change, new, old)
             return Sharing(
                 subject=new.text,
                 message=f"`{new.text}`: the same {word} as `{old.text}`, which the copy did not copy; "
-                f"{at_line(change.line)} writes both{now_starts(new.seen, new.text)}; copy the {word} too",
+                f"{doer(change)} writes both{now_holds(other, change, timeline)}; copy the {word} too",
                 line=timeline.line_of(step),
                 others=(old.text,),
                 fix=fix,
-                evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+                evidence={"written_on_line": change.line, "first_values": first_values(other.seen)},
                 topic=(new.container or new.place).text,
             )
     return None
@@ -174,11 +175,11 @@ def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sha
         timeline.capture_of(old) if timeline.is_alias(capture) == Ref(old.place.root) and relation == TWICE else capture
     )
     step, value = timeline.maker(source or capture)
-    word = kind_word(new.seen)
-    line, now = at_line(change.line), now_starts(new.seen, new.text)
+    word, line, other = kind_word(new.seen), doer(change), other_side(change, new, old)
+    now = now_holds(other, change, timeline)
     said = {
         TWICE: f"taken before {line} writes it, and `{old.text}` after; both are one {word}{now}; take a copy",
-        "got one value with": f"`{old.text}` is the same {word}, and {line} writes both; make two",
+        "got one value with": f"`{old.text}` is the same {word}, and {line} writes both{now}; make two",
         "is another name of": f"another name for `{old.text}`, so {line} writes both{now}; keep a copy",
     }
     fix = None
@@ -192,6 +193,6 @@ def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sha
         line=timeline.line_of(step),
         others=(old.text,),
         fix=fix,
-        evidence={"written_on_line": change.line, "first_values": first_values(new.seen)},
+        evidence={"written_on_line": change.line, "first_values": first_values(other.seen)},
         topic=(new.container or new.place).text,
     )

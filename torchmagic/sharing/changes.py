@@ -27,12 +27,14 @@ _SHUFFLES = frozenset({"shuffle"})
 class Change:
     """A statement that changes memory, and the top-level paths by which it names that memory.
 
-    `trained` are the identities of the tensors an optimizer steps or a backward pass adds to. `fills` is set when the
-    old values do not matter to it. `target` is what the statement itself calls the memory.
+    `node` is the statement, or the call in it, that does it. `trained` are the identities of the tensors an optimizer
+    steps or a backward pass adds to. `fills` is set when the old values do not matter to it. `target` is what the
+    statement itself calls the memory.
     """
 
     kind: ChangeKind
     step: Step
+    node: ast.AST
     line: int | None
     contexts: tuple[Context, ...]
     paths: tuple[Ref, ...]
@@ -67,7 +69,9 @@ def _writes(program: Program) -> Iterator[Change]:
 
 def _change(program: Program, target: Ref, step: Step, node: ast.AST, *, fills: bool) -> Change:
     paths = tuple(memory_paths(program, target, step))
-    return Change("write", step, _line(program, step, node), tuple(program.contexts(step)), paths, target, fills=fills)
+    return Change(
+        "write", step, node, _line(program, step, node), tuple(program.contexts(step)), paths, target, fills=fills
+    )
 
 
 def _is_init(write: Write) -> bool:
@@ -113,7 +117,7 @@ def _trainings(facts: Facts, program: Program) -> Iterator[Change]:
             if trained or paths:
                 contexts = tuple(program.contexts(step))
                 line = _line(program, step, call)
-                yield Change("training", step, line, contexts, tuple(paths), ref, frozenset(trained))
+                yield Change("training", step, call, line, contexts, tuple(paths), ref, frozenset(trained))
                 break
 
 
@@ -167,7 +171,7 @@ def _backwards(facts: Facts, program: Program) -> Iterator[Change]:
         return
     for call, step in program.calls_of("backward"):
         contexts = tuple(program.contexts(step))
-        yield Change("backward", step, _line(program, step, call), contexts, (), None, gradients)
+        yield Change("backward", step, call, _line(program, step, call), contexts, (), None, gradients)
 
 
 def _line(program: Program, step: Step, node: ast.AST) -> int | None:

@@ -10,7 +10,8 @@ from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import copied_value
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word, now_starts
+from torchmagic.sharing.verdict import Sharing, first_values, kind_word
+from torchmagic.sharing.words import copy_there, doer, now_holds, other_side
 
 _BLANK = frozenset({"empty", "empty_like", "new_empty"})
 _CLEAN = frozenset({"zeros", "zeros_like", "new_zeros"})
@@ -98,13 +99,15 @@ def _verdict(timeline: Timeline, newer: Holder, older: Holder, change: Change, g
         line = timeline.line_of(step)
         fix = copied_value(timeline, step, value, newer.seen, group)
     new, old = kind_word(newer.seen), kind_word(older.seen)
+    other = other_side(change, newer, older)
     return Sharing(
         subject=newer.text,
         message=f"`{newer.text}`: the {new} and the {old} `{older.text}` are the same memory; "
-        f"{at_line(change.line)} writes it{now_starts(newer.seen, newer.text)}; make one a copy",
+        f"{doer(change)} writes it{now_holds(other, change, timeline)}; "
+        f"{copy_there(capture, newer, 'make one a copy')}",
         line=line,
         others=(older.text,),
         fix=fix,
-        evidence={"written_on_line": change.line, "first_values": first_values(newer.seen)},
+        evidence={"written_on_line": change.line, "first_values": first_values(other.seen)},
         topic=(newer.container or newer.place).text,
     )

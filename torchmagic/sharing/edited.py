@@ -10,7 +10,8 @@ from torchmagic.sharing.copies import copied_value
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.pairs import Pair, first_verdict
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line, first_values
+from torchmagic.sharing.verdict import Sharing, first_values
+from torchmagic.sharing.words import doer, now_holds
 from torchmagic.source import Ref, reads
 from torchmagic.source.memory_paths import last_bind
 from torchmagic.source.writes import is_inplace_name
@@ -62,10 +63,11 @@ def _verdict(pair: Pair, change: Change, target: Ref) -> Sharing:
     timeline, new, stored = pair.timeline, pair.new, pair.old
     bound = last_bind(timeline.program, target.root, change.step.scope, change.step)
     step, value = (bound.step, bound.value) if bound is not None else (change.step, None)
+    often = " each time it is read" if change.step.scope.name == "__getitem__" else ""
     return Sharing(
         subject=new.text,
-        message=f"`{new.text}`: the same memory as `{stored.text}`, which {at_line(change.line)} edits in place each "
-        "time it is read; edit a copy",
+        message=f"`{new.text}`: the same memory as `{stored.text}`, which {doer(change)} edits in place{often}"
+        f"{now_holds(stored, change, timeline)}; edit a copy",
         line=timeline.line_of(step),
         others=(stored.text,),
         fix=copied_value(timeline, step, value, stored.seen, pair.group),

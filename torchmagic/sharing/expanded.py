@@ -11,8 +11,10 @@ from torchmagic.checking import Facts
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import elements_and_places, repeated_dimensions, shares_bytes
+from torchmagic.sharing.changes import Change
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
+from torchmagic.sharing.words import doer
 from torchmagic.source import Program, Ref, Step, Write, reads
 from torchmagic.source.edits import add_after
 from torchmagic.source.memory_paths import last_bind
@@ -34,7 +36,7 @@ def judge_refused(facts: Facts, program: Program) -> Iterator[Sharing]:
                 value = frame.variables.get(ref.root)
                 value = facts.value(ref, step.scope) if ref.steps or value is None else value
                 if issubclass(type(value), torch.Tensor) and repeated_dimensions(value):
-                    yield _verdict(facts, program, value, ref, step, certain=True)
+                    yield _verdict(facts, program, value, ref, step, change=None)
                     return
 
 
@@ -66,20 +68,20 @@ def judge_expanded(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
         live = timeline.facts.value(Ref(change.target.root), scope) if not change.target.steps else None
         is_it = live is seen.obj or timeline.facts.value(change.target, scope) is seen.obj
         if is_it and timeline.facts.version_moved(seen.obj):
-            yield _verdict(timeline.facts, timeline.program, seen.obj, change.target, change.step, certain=False)
+            yield _verdict(timeline.facts, timeline.program, seen.obj, change.target, change.step, change=change)
             return
 
 
-def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *, certain: bool) -> Sharing:
+def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *, change: Change | None) -> Sharing:
+    """Say what a change did to an expanded tensor, or that torch refused to run the statement."""
     known = facts.found.find(value)
     subject = known.subject if known is not None else str(ref)
     bound = _bound(program, ref, step)
     made = bound.step if bound is not None and bound.step.scope.unit.is_cell else step
     repeated = repeated_dimensions(value)
     line = made.line if made.scope.unit.is_cell else None
-    outcome = (
-        f"torch refuses to write it in {at_line(step.line)}" if certain else f"{at_line(step.line)} writes all of them"
-    )
+    refused = f"torch refuses to write it in {at_line(step.line)}"
+    outcome = refused if change is None else f"{doer(change)} writes all of them"
     if repeated:
         size = int(value.shape[repeated[0]])
         fact = f"its {size} entries along dimension {repeated[0]} are one, repeated by `expand`"
@@ -94,7 +96,7 @@ def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *
         message=f"`{subject}`: {fact}; {outcome}; add `.clone()`",
         line=line,
         others=tuple(_bases(facts, known)),
-        level="error" if certain else "warning",
+        level="error" if change is None else "warning",
         fix=_fix(bound),
         evidence=evidence,
     )

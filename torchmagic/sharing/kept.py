@@ -11,7 +11,8 @@ from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, covers
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line
+from torchmagic.sharing.verdict import Sharing
+from torchmagic.sharing.words import contents, copy_there, doer, plain
 from torchmagic.source import Step, Write
 from torchmagic.source.memory_paths import memory_paths, memory_ref
 
@@ -113,7 +114,11 @@ def _is_fresh(step: Step, capture: Capture | None) -> bool:
 def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture | None, change: Change) -> Sharing:
     place = holder.container or holder.place
     what = "the optimizer's state" if owner.place.role == "state" else f"the memory of `{owner.text}`"
-    entries = "its entries are" if holder.container is not None else "it is"
+    count = _entries_of(timeline, holder, owner)
+    if count > 1 and owner.place.role != "state":
+        what = f"the memory of `{_model(owner)}`"
+    entries = f"{count} of its entries are" if count > 1 else "an entry is" if holder.container is not None else "it is"
+    now = contents(plain(holder.seen.obj), holder.text)
     fix, line = None, change.line
     if capture is not None:
         step, value = timeline.maker(capture)
@@ -124,9 +129,36 @@ def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture
         fix = fix or copied_value(timeline, step, value, holder.seen, [holder, owner])
     return Sharing(
         subject=place.text,
-        message=f"`{place.text}`: {entries} {what}, which {at_line(change.line)} goes on changing; keep a copy",
+        message=f"`{place.text}`: {entries} {what}, which {doer(change)} goes on changing{now and f'; {now}'}; "
+        f"{copy_there(capture, holder, 'keep a copy')}",
         line=line,
         others=(owner.text,),
         fix=fix,
-        evidence={"changed_on_line": change.line, "entry": holder.text},
+        evidence={"changed_on_line": change.line, "entry": holder.text, "entries": count},
+    )
+
+
+def _model(owner: Holder) -> str:
+    """Return the path of the outermost module that an owner belongs to, or its own."""
+    chain = owner.place.chain
+    first = next((link for link in chain if link.role in ("parameter", "buffer", "submodule")), None)
+    return first.parent.text if first is not None and first.parent is not None else owner.text
+
+
+def _entries_of(timeline: Timeline, holder: Holder, owner: Holder) -> int:
+    """Return how many entries of the holder's container are memory of the same owner's: its model, or its optimizer."""
+    if holder.container is None:
+        return 0
+    root, found = owner.place.root, timeline.facts.found
+    seen_tensors = list(found.of_kind("tensor", "array"))
+    owned = {
+        seen.span.storage_start
+        for seen in seen_tensors
+        if seen.span is not None and any(p.root == root and Holder(seen, p).is_machinery for p in seen.places)
+    }
+    return sum(
+        any(link is holder.container for link in place.chain)
+        for seen in seen_tensors
+        if seen.span is not None and seen.span.storage_start in owned
+        for place in seen.places
     )

@@ -14,7 +14,8 @@ from torchmagic.sharing.copies import deep_copied, repeated, repeats_one_value
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line
+from torchmagic.sharing.verdict import Sharing
+from torchmagic.sharing.words import doer
 from torchmagic.source.order import shared_loops
 
 _FOLLOWERS = frozenset({"target", "teacher", "ema", "momentum", "swa", "averaged", "shadow", "key"})
@@ -77,7 +78,7 @@ def _roles(timeline: Timeline, holders: list[Holder], trainings: list[Change]) -
             continue
         return Sharing(
             subject=holder.text,
-            message=f"`{holder.text}`: the same module as `{others[0].text}`, so {at_line(change.line)} trains both; "
+            message=f"`{holder.text}`: the same module as `{others[0].text}`, so {doer(change)} trains both; "
             "make it a deep copy",
             line=timeline.line_of(capture.step),
             others=(others[0].text,),
@@ -144,7 +145,7 @@ def _collected(timeline: Timeline, holders: list[Holder], trainings: list[Change
         count = len(places) + places[0].seen.more_places
         return Sharing(
             subject=parent.text,
-            message=f"`{parent.text}`: {count} entries are one module, which {at_line(change.line)} goes on training; "
+            message=f"`{parent.text}`: {count} entries are one module, which {doer(change)} goes on training; "
             "store a deep copy",
             line=timeline.line_of(capture.step),
             others=tuple(place.text for place in places[:3]),

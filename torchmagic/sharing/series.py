@@ -12,7 +12,8 @@ from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, repeated, repeats_one_value
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line, first_values, kind_word
+from torchmagic.sharing.verdict import Sharing, first_values, kind_word
+from torchmagic.sharing.words import doer, starting
 from torchmagic.source.order import may_follow, shared_loops
 
 
@@ -104,8 +105,8 @@ def _repeated(timeline: Timeline, series: _Series, change: Change) -> Sharing:
     line = timeline.line_of(capture.step)
     return Sharing(
         subject=container.text,
-        message=f"`{container.text}`: its {count} entries are one {word}, so {at_line(change.line)} writes all of "
-        f"them; make a {word} for each",
+        message=f"`{container.text}`: its {count} entries are one {word}, so {doer(change)} writes all of "
+        f"them{starting(entries[0])}; make a {word} for each",
         line=line,
         others=tuple(entry.text for entry in entries[:4]),
         fix=repeated(capture.step, capture.write.value),
@@ -119,13 +120,12 @@ def _collected(timeline: Timeline, series: _Series, change: Change, holders: lis
     step, value = timeline.maker(capture) if capture.write.kind == "bind" else (capture.step, capture.write.value)
     fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, entries[0].seen, holders)
     values = first_values(entries[0].seen)
-    shown = f", so each starts {values}" if values else ""
     others = tuple(entry.text for entry in entries[:3])
     owner = next((h.text for h in holders if h.container is not container), None)
     return Sharing(
         subject=container.text,
-        message=f"`{container.text}`: {count} entries are the same memory, which {at_line(change.line)} changes in "
-        f"place{shown}; store a copy",
+        message=f"`{container.text}`: {count} entries are the same memory, which {doer(change)} changes in "
+        f"place{starting(entries[0])}; store a copy",
         line=timeline.line_of(step),
         others=(*others, owner) if owner is not None else others,
         fix=fix,

@@ -11,7 +11,8 @@ from torchmagic.sharing.copies import deep_copied
 from torchmagic.sharing.holders import Holder
 from torchmagic.sharing.roles import parameters_of
 from torchmagic.sharing.timeline import Timeline
-from torchmagic.sharing.verdict import Sharing, at_line
+from torchmagic.sharing.verdict import Sharing
+from torchmagic.sharing.words import doer
 
 
 def shallow_copies(found: Namespace) -> Iterator[list[Seen]]:
@@ -40,7 +41,7 @@ def judge_shallow(timeline: Timeline, copies: list[Seen]) -> Iterator[Sharing]:
         yield Sharing(
             subject=new.text,
             message=f"`{new.text}`: a shallow copy that has its parameters in common with `{old.text}`, so "
-            f"{at_line(later[0].line)} trains both; make it a deep copy",
+            f"{doer(later[0])} trains both; make it a deep copy",
             line=timeline.line_of(step),
             others=(old.text,),
             fix=deep_copied(timeline, step, value),

@@ -35,8 +35,8 @@ def kind_word(seen: Seen) -> str:
     return {"tensor": "tensor", "module": "module"}.get(seen.kind, "array")
 
 
-def first_values(seen: Seen) -> list[float]:
-    """Return the first numbers of a tensor or array; empty where it holds none that Python can show."""
+def first_values(seen: Seen) -> list[bool | int | float | str]:
+    """Return the first numbers of a tensor or array, complex ones as text; empty where Python can show none."""
     try:
         row = seen.obj
         if seen.kind == "tensor":
@@ -44,15 +44,9 @@ def first_values(seen: Seen) -> list[float]:
         for _ in range(len(row.shape) - 1):
             row = row[0]
         values = row[:_SHOWN].tolist() if len(row.shape) else [row.item()]
-        return [round(float(value), 4) for value in values]
+        return [str(v) if type(v) is complex else round(float(v), 4) if type(v) is float else v for v in values]
     except Exception:
         return []
-
-
-def now_starts(seen: Seen, subject: str) -> str:
-    """Say what the object now contains, or nothing."""
-    values = first_values(seen)
-    return f", and `{subject}` now starts {values}" if values else ""
 
 
 def at_line(line: int | None, otherwise: str = "the cell") -> str:

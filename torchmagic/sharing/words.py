@@ -8,45 +8,30 @@ from typing import Any
 
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.holders import Capture, Holder
+from torchmagic.sharing.pairs import speaks_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import at_line
-from torchmagic.source.edits import spelled
+from torchmagic.source import ref_of
+from torchmagic.source.edits import first_words
 
 _LONGEST_CODE = 40
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.expr)
 _MOST_VALUES, _MOST_ROWS = 3, 2
 
 
 def doer(change: Change) -> str:
     """Name the statement of a change: "line 3 (`a[0] = 1`)", "line 7 (`opt.step()` in `train`)"."""
-    code = _code(change)
-    scope = change.step.scope
+    scope, node = change.step.scope, change.node
     inside = "" if isinstance(scope.node, ast.Module) or not scope.name else f" in `{scope.name}`"
-    return f"{at_line(change.line)} (`{code}`{inside})" if code else f"{at_line(change.line)}{inside}"
-
-
-def _code(change: Change) -> str:
-    node = change.node
-    whole = spelled(change.step.scope.unit.source, node)
-    if "\n" not in whole and len(whole) <= _LONGEST_CODE:
-        return _without_quotes(whole)
-    if isinstance(node, ast.AugAssign):
-        short = f"{ast.unparse(ast.AugAssign(node.target, node.op, ast.Constant(...)))}"
-    elif isinstance(node, ast.Assign):
-        short = f"{ast.unparse(node.targets[0])} = ..."
-    elif isinstance(node, ast.Call):
-        short = f"{ast.unparse(node.func)}(...)"
-    else:
-        return ""
-    return _without_quotes(short) if len(short) <= _LONGEST_CODE else ""
-
-
-def _without_quotes(code: str) -> str:
-    return "" if "`" in code else code  # it would end the code in the message
+    code = first_words(scope.unit.source, node, _LONGEST_CODE) if isinstance(node, _SIMPLE) else ""
+    if not code or "`" in code:  # a quote would end the code in the message
+        return f"{at_line(change.line)}{inside}"
+    return f"{at_line(change.line)} (`{code}`{inside})"
 
 
 def other_side(change: Change, new: Holder, old: Holder) -> Holder:
-    """Return the one of two holders by whose path the change did not write."""
-    return old if change.names(new) and not change.names(old) else new
+    """Return the one of two holders whose name the change did not write by."""
+    return old if speaks_of(change, new) and not speaks_of(change, old) else new
 
 
 def now_holds(holder: Holder, change: Change, timeline: Timeline) -> str:
@@ -65,6 +50,12 @@ def contents(obj: Any, path: str) -> str:
     return f"`{path}` now {'is' if whole else 'starts'} {text}" if text else ""
 
 
+def starting(entry: Holder) -> str:
+    """Say what each of several entries contains that are one, or nothing: ", and each now is [3, 3]"."""
+    said = contents(plain(entry.seen.obj), "each").replace("`", "")
+    return f", and {said}" if said else ""
+
+
 def copy_there(capture: Capture | None, holder: Holder, advice: str) -> str:
     """Return the advice, with the place to follow it when an earlier cell made what is shared."""
     return advice if capture is not None else f"{advice} in the cell that makes `{holder.place.root}`"
@@ -74,12 +65,13 @@ def _written_part(holder: Holder, change: Change, timeline: Timeline) -> tuple[A
     """Return what was written of a holder, when the text tells the place and it is the same for both; else all."""
     obj, node = plain(holder.seen.obj), change.node
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-    if isinstance(target, ast.Subscript) and isinstance(change.step.scope.node, ast.Module):
-        written = timeline.facts.value_of(target.value)
+    if not isinstance(target, ast.Subscript) or not isinstance(change.step.scope.node, ast.Module):
+        return obj, holder.text
+    if (ref := ref_of(target.value)) is not None:
         try:
-            if tuple(written.shape) == tuple(obj.shape):
-                code = ast.unparse(target.slice)
-                return obj[_index(target.slice)], f"{holder.text}[{code.removeprefix('(').removesuffix(')')}]"
+            if tuple(timeline.facts.value(ref).shape) == tuple(obj.shape):
+                code = ast.unparse(target.slice).removeprefix("(").removesuffix(")")
+                return obj[_index(target.slice)], f"{holder.text}[{code}]"
         except Exception:
             return obj, holder.text
     return obj, holder.text
@@ -105,15 +97,18 @@ def _index(node: ast.expr) -> Any:
 
 def _first(obj: Any, path: str) -> tuple[str, str, bool]:
     """Return the first values as text, the path of what they are of, and whether they are all of it."""
+    if 0 in obj.shape:
+        return "", path, True
     while len(obj.shape) > 2:
         obj, path = obj[0], f"{path}[0]"
     if not len(obj.shape):
         return _spell(obj.item()), path, True
     if len(obj.shape) == 1:
         return _row(obj), path, len(obj) <= _MOST_VALUES
-    rows = [_row(row) for row in obj[:_MOST_ROWS]]
-    whole = len(obj) <= _MOST_ROWS and obj.shape[1] <= _MOST_VALUES
-    return f"[{', '.join(rows)}{', ...' if len(obj) > _MOST_ROWS else ''}]", path, whole
+    cut = len(obj) > _MOST_ROWS
+    rows = [_row(row) for row in obj[: 1 if cut else _MOST_ROWS]]
+    whole = not cut and obj.shape[1] <= _MOST_VALUES
+    return f"[{', '.join(rows)}{', ...' if cut else ''}]", path, whole
 
 
 def _row(row: Any) -> str:
