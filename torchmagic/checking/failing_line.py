@@ -78,16 +78,18 @@ def line_in_cell(facts: Facts, line: FailingLine) -> int | None:
 
 def has_name(facts: Facts, line: FailingLine, operand: Operand) -> bool:
     """Tell whether the top level of the notebook has a name for an operand, be it of a function's frame."""
-    seen = facts.found.find(operand.value)
-    return line.is_top_level or (seen is not None and seen.places[0].role not in _INNER_ROLES)
+    return line.is_top_level or bool(top_level_name(facts, operand.value))
 
 
 def name_of(facts: Facts, line: FailingLine, operand: Operand) -> str:
     """Name an operand as the top level of the notebook knows it, else as the statement does."""
-    seen = facts.found.find(operand.value)
-    if not line.is_top_level and seen is not None and seen.places[0].role not in _INNER_ROLES:
-        return seen.subject
-    return str(operand.ref)
+    return (not line.is_top_level and top_level_name(facts, operand.value)) or str(operand.ref)
+
+
+def top_level_name(facts: Facts, value: object) -> str:
+    """Return the path by which the top level of the notebook knows an object; empty when it has no name there."""
+    seen = facts.found.find(value)
+    return seen.subject if seen is not None and seen.places[0].role not in _INNER_ROLES else ""
 
 
 def _step_at(facts: Facts, frame: FailedFrame) -> Step | None:
