@@ -92,7 +92,8 @@ def _readable(tensor: Any) -> tuple[Any, bool]:
         return None, False
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.is_quantized or tensor.device.type == "meta":
         return None, False
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     if tensor.is_nested:
         values = tensor.values()  # the rows one after the other, without the gaps between them
         return (values if values.numel() else None), False

@@ -14,7 +14,7 @@ from torchmagic.checking.facts import Facts
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.rule import Rule, rules
 from torchmagic.findings import LEVELS, Finding, Level, Looked, at_least
-from torchmagic.namespace import Namespace, Snapshot, walk
+from torchmagic.namespace import Namespace, Snapshot, paused_collector, walk
 from torchmagic.report import Report
 from torchmagic.source import SourceText
 from torchmagic.source.text import EVERY_RULE
@@ -122,13 +122,14 @@ def _require_device(device: str | None) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep modes, subclasses and autograd out of the look, so that reading a value is nothing but that.
+    """Keep modes, subclasses, autograd and the collector out of the look, so that reading a value is nothing but that.
 
     `_disable_current_modes` is private (seen in torch 2.4 to 2.13); without it a mode that a cell left open would see
     the look's operations.
     """
     torch = sys.modules["torch"]
-    with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 (the same, public under no name)
+    # The second is private too, and public under no name.
+    with torch.no_grad(), torch._C.DisableTorchFunction(), paused_collector():  # noqa: SLF001
         try:
             from torch.utils._python_dispatch import _disable_current_modes
         except ImportError:

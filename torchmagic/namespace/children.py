@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import collections
 import functools
+import math
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torchmagic.namespace.places import Role, attribute_step, key_step
@@ -43,35 +44,39 @@ _SAMPLE = 200
 _MOST_OBJECT_ELEMENTS = 10_000
 
 
+def _worth_visiting(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Leave out, at the cost of a glance, the elements that hold nothing and are no bad number."""
+    for key, value in items:
+        if type(value) not in ATOMS or (type(value) is float and not math.isfinite(value)):
+            yield key, value
+
+
 def _dict_children(obj: Any) -> Iterator[Child]:
-    for key, value in list(dict.items(obj)):
-        if type(value) not in ATOMS or type(value) is float:
-            yield value, key_step(key), "item", key
+    for key, value in _worth_visiting(list(dict.items(obj))):
+        yield value, key_step(key), "item", key
 
 
 def _list_children(obj: Any) -> Iterator[Child]:
-    for index, value in enumerate(list.__iter__(obj)):
-        if type(value) not in ATOMS or type(value) is float:
-            yield value, f"[{index}]", "item", index
+    for index, value in _worth_visiting(enumerate(list.__iter__(obj))):
+        yield value, f"[{index}]", "item", index
 
 
 def _tuple_children(obj: Any) -> Iterator[Child]:
     fields = class_attribute(type(obj), "_fields")
     named = type(fields) is tuple and len(fields) == tuple.__len__(obj)
-    for index, value in enumerate(tuple.__iter__(obj)):
-        if type(value) not in ATOMS or type(value) is float:
-            step = f".{fields[index]}" if named else f"[{index}]"
-            yield value, step, "attribute" if named else "item", fields[index] if named else index
+    for index, value in _worth_visiting(enumerate(tuple.__iter__(obj))):
+        step = f".{fields[index]}" if named else f"[{index}]"
+        yield value, step, "attribute" if named else "item", fields[index] if named else index
 
 
 def _deque_children(obj: Any) -> Iterator[Child]:
-    for index, value in enumerate(list(collections.deque.__iter__(obj))):
+    for index, value in _worth_visiting(enumerate(list(collections.deque.__iter__(obj)))):
         yield value, f"[{index}]", "item", index
 
 
 def _set_children(obj: Any) -> Iterator[Child]:
     kind = set if issubclass(type(obj), set) else frozenset
-    for value in list(kind.__iter__(obj)):
+    for _, value in _worth_visiting(enumerate(list(kind.__iter__(obj)))):
         yield value, "{...}", "item", None
 
 

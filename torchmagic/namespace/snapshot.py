@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchmagic.namespace.collector import paused_collector
 from torchmagic.namespace.places import Place
 from torchmagic.namespace.walk import walk
 
@@ -42,14 +43,15 @@ def take_snapshot(names: Mapping[str, Any], *, hidden: Collection[str] = ()) -> 
     snapshot = Snapshot({name: id(value) for name, value in names.items()})
     if "torch" not in sys.modules:
         return snapshot
-    found = walk(names, hidden=hidden)
-    for seen in found.of_kind("tensor"):
-        version = version_of(seen.obj)
-        if version is not None:
-            snapshot.versions[id(seen.obj)] = (weakref.ref(seen.obj), version)
-    for number, place in found.numbers:
-        if type(place.owner) is list:
-            snapshot.listed[id(place.owner), place.key] = number
+    with paused_collector():
+        found = walk(names, hidden=hidden)
+        for seen in found.of_kind("tensor"):
+            version = version_of(seen.obj)
+            if version is not None:
+                snapshot.versions[id(seen.obj)] = (weakref.ref(seen.obj), version)
+        for number, place in found.numbers:
+            if type(place.owner) is list:
+                snapshot.listed[id(place.owner), place.key] = number
     return snapshot
 
 

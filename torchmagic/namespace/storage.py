@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Memory between the addresses `start` and `end` (exclusive) on one device.
 
     `storage_start` and `storage_bytes` describe the whole allocation that the span is a part of.
@@ -38,13 +36,15 @@ def tensor_span(tensor: Any) -> Span | None:
         if tensor.layout is not torch.strided or tensor.is_nested or tensor.device.type == "meta":
             return None
         storage = tensor.untyped_storage()
-        base = int(storage.data_ptr())
-        if not base or not tensor.numel():
+        base, elements = int(storage.data_ptr()), int(tensor.numel())
+        if not base or not elements:
             return None
         size = tensor.element_size()
         first = base + int(tensor.storage_offset()) * size
-        reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        return Span(str(tensor.device), first, first + (int(reach) + 1) * size, base, int(storage.nbytes()))
+        if not tensor.is_contiguous():
+            elements = 1 + sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        device = "cpu" if tensor.is_cpu else str(tensor.device)
+        return Span(device, first, first + int(elements) * size, base, int(storage.nbytes()))
     except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError):
         return None  # a tensor type that has no storage says so by raising
 

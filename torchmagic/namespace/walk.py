@@ -23,7 +23,7 @@ MOST_PLACES = 24
 _SHELL_NAME = re.compile(r"_+|_i{0,3}|_i?\d+|_[doi]h|In|Out|exit|quit|get_ipython|open|__\w+__")
 
 
-@dataclass
+@dataclass(slots=True)
 class Seen:
     """An object that was reached, and the places it was reached from, the shortest path first."""
 
@@ -87,15 +87,19 @@ class _Queue:
         self._waiting: dict[int, deque[tuple[Any, Place]]] = {}
 
     def put(self, obj: Any, place: Place) -> None:
-        place.cost = _COST.get(place.role, 1) + (place.parent.cost if place.parent is not None else 0)
-        self._waiting.setdefault(place.cost, deque()).append((obj, place))
+        cost = place.cost = _COST.get(place.role, 1) + (place.parent.cost if place.parent is not None else 0)
+        alike = self._waiting.get(cost)
+        if alike is None:
+            alike = self._waiting[cost] = deque()
+        alike.append((obj, place))
 
     def take(self) -> tuple[Any, Place] | None:
         if not self._waiting:
             return None
         cheapest = min(self._waiting)
-        entry = self._waiting[cheapest].popleft()
-        if not self._waiting[cheapest]:
+        alike = self._waiting[cheapest]
+        entry = alike.popleft()
+        if not alike:
             del self._waiting[cheapest]
         return entry
 
@@ -114,19 +118,21 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = (), most_objects
         most_objects: the budget; where it ends, the walk is cut and says so.
     """
     found = Namespace(names)
-    openers: dict[type, children.Opener | None] = {}
+    types: dict[type, _Type] = {}
     queue = _Queue()
     for name, value in list(names.items()):
         if type(name) is str and name not in hidden and not is_shell_name(name) and type(value) is not ModuleType:
             queue.put(value, Place(None, name, "name", name, names))
     while (entry := queue.take()) is not None:
         obj, place = entry
-        kind_of = type(obj)
-        if kind_of is float or (kind_of not in children.ATOMS and _is_numpy_float(kind_of)):
+        about = types.get(type(obj))
+        if about is None:
+            about = types[type(obj)] = _about(type(obj), names)
+        if about.is_number:
             if not math.isfinite(obj):
                 found.numbers.append((float(obj), place))
             continue
-        if kind_of in children.ATOMS:
+        if about.is_atom:
             continue
         known = found.seen.get(id(obj))
         if known is not None:
@@ -140,31 +146,44 @@ def walk(names: Mapping[str, Any], *, hidden: Collection[str] = (), most_objects
                 f"stopped after {most_objects:,} objects, at `{place.text}`; what lies beyond was not checked"
             )
             break
-        found.seen[id(obj)] = Seen(obj, "column" if place.role == "column" else _kind(obj), [place])
-        if kind_of is list and children.long_numbers(obj):
+        found.seen[id(obj)] = Seen(obj, "column" if place.role == "column" else about.kind, [place])
+        if type(obj) is list and children.long_numbers(obj):
             found.skipped.append(f"`{place.text}`: a list of {list.__len__(obj):,} numbers or strings was not read")
             continue
-        if kind_of not in openers:
-            openers[kind_of] = children.opener_for(kind_of, names)
-        _open(obj, place, openers[kind_of], queue, found)
+        try:
+            _open(obj, place, about, queue)
+        except Exception as problem:  # one odd object must not hide the rest
+            found.skipped.append(f"`{place.text}` could not be opened: {type(problem).__name__}")
     return found
 
 
-def _open(obj: Any, place: Place, opener: children.Opener | None, queue: _Queue, found: Namespace) -> None:
-    try:
-        if found.seen[id(obj)].kind == "tensor":
-            gradient = _gradient(obj)
-            if gradient is not None:
-                queue.put(gradient, Place(place, ".grad", "grad", "grad", obj))
-        elif opener is not None:
-            for value, step, role, key in opener(obj):
-                queue.put(value, Place(place, step, role, key, obj))
-    except Exception as problem:  # one odd object must not hide the rest
-        found.skipped.append(f"`{place.text}` could not be opened: {type(problem).__name__}")
+def _open(obj: Any, place: Place, about: _Type, queue: _Queue) -> None:
+    if about.kind == "tensor":
+        gradient = _gradient(obj)
+        if gradient is not None:
+            queue.put(gradient, Place(place, ".grad", "grad", "grad", obj))
+    elif about.opener is not None:
+        for value, step, role, key in about.opener(obj):
+            queue.put(value, Place(place, step, role, key, obj))
 
 
-def _kind(obj: Any) -> Kind:
-    kind_of = type(obj)
+@dataclass(frozen=True)
+class _Type:
+    """What the walk has to know about all objects of one type."""
+
+    kind: Kind
+    is_number: bool
+    is_atom: bool
+    opener: children.Opener | None
+
+
+def _about(kind_of: type, names: Mapping[str, Any]) -> _Type:
+    is_atom = kind_of in children.ATOMS
+    is_number = kind_of is float or (not is_atom and _is_numpy_float(kind_of))
+    return _Type(_kind(kind_of), is_number, is_atom, children.opener_for(kind_of, names))
+
+
+def _kind(kind_of: type) -> Kind:
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and hasattr(torch, "Tensor"):
         if issubclass(kind_of, torch.Tensor):
