@@ -18,6 +18,18 @@ criterion = nn.CrossEntropyLoss()
 )
 
 MISTAKES = {
+    "methods added to a list of results": (
+        """
+def count(loader):
+    kept = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        kept += [loss.item]
+    return len(kept)
+n = count(loader)
+""",
+        [("loss.item", 5)],
+    ),
     "bare zero_grad in a function": (
         """
 def train(model, loader, opt):
@@ -309,6 +321,13 @@ preds = out.detach.cpu().numpy()
 }
 
 CORRECT = {
+    "functions repeated and joined in lists": """
+acts = [torch.relu] * 3
+acts = acts + [torch.tanh]
+acts += [torch.sigmoid, nn.ReLU]
+pairs = [(torch.sin, torch.cos)] * 2 + [(torch.exp, torch.log)]
+x = acts[0](torch.randn(4))
+""",
     "aliases that are called": """
 step = optimizer.step
 zero = optimizer.zero_grad

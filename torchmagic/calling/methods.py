@@ -120,7 +120,7 @@ def _is_stored_as_value(facts: Facts, method: Uncalled) -> bool:
     if method.use.kind == "return":
         names = {method.step.scope.name}
         return not any(is_called(facts.program, name, "tensor", by_item=True) for name in names)
-    targets = [write.target for write in writes_of(method.step) if write.kind in ("bind", "store")]
+    targets = [write.target for write in writes_of(method.step) if write.kind in ("bind", "store", "augment")]
     by_item = method.use.is_part or method.use.kind == "argument" or isinstance(method.use.parent, ast.Subscript)
     return bool(targets) and not any(
         is_called(facts.program, target.last_name, "tensor", by_item=by_item) for target in targets

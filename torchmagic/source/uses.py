@@ -34,7 +34,8 @@ class Use:
     def is_part(self) -> bool:
         """Whether the value goes on as a part of something else, such as an element of a list."""
         return isinstance(
-            self.via, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.SetComp)
+            self.via,
+            (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.BinOp),
         )
 
 
@@ -75,7 +76,16 @@ def _carries(parent: ast.expr, via: ast.expr) -> bool:
         return not (isinstance(parent, ast.Dict) and via in parent.keys)
     if isinstance(parent, ast.IfExp):
         return via is not parent.test
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Mult)):
+        return _is_list(via)
     return isinstance(parent, _COMPREHENSIONS) and via is parent.elt
+
+
+def _is_list(value: ast.expr) -> bool:
+    """Tell whether a value is a list, also a repeated or joined one: adding or multiplying takes its elements along."""
+    if isinstance(value, ast.BinOp):
+        return _is_list(value.left) or _is_list(value.right)
+    return isinstance(value, (ast.List, ast.Tuple, ast.ListComp))
 
 
 def _kind(parent: ast.AST, via: ast.expr) -> UseKind:
@@ -107,7 +117,7 @@ def _statement_kind(parent: ast.AST, via: ast.expr) -> UseKind:
     if isinstance(parent, (ast.Assign, ast.AnnAssign)):
         return "store" if via is parent.value else "other"
     if isinstance(parent, ast.AugAssign):
-        return "arithmetic" if via is parent.value else "other"
+        return "other" if via is not parent.value else "store" if _is_list(via) else "arithmetic"
     if isinstance(parent, (ast.For, ast.AsyncFor)):
         return "iteration" if via is parent.iter else "other"
     if isinstance(parent, (ast.If, ast.While, ast.Assert)):
