@@ -55,6 +55,11 @@ def _written(step: Step) -> Iterator[Ref]:
 
 def overlaps_itself(tensor: Any) -> bool:
     """Tell whether elements of a tensor are the same memory: rows of an expanded one, windows of an unfolded one."""
+    try:
+        if tensor.is_contiguous():
+            return False
+    except (RuntimeError, NotImplementedError, TypeError):
+        return False  # a tensor without strides
     elements, places = elements_and_places(tensor)
     return places < elements or bool(repeated_dimensions(tensor))
 
