@@ -16,6 +16,14 @@ _LEAF_NODE = "AccumulateGrad"
 
 
 @dataclass
+class Part:
+    """What one value adds to the graph of those before it."""
+
+    nodes: int = 0
+    saved_bytes: int = 0
+
+
+@dataclass
 class Graph:
     """What hangs on some values' `grad_fn`.
 
@@ -23,7 +31,7 @@ class Graph:
     uses once and the graph uses 30 times was used by 30 forward passes. `saved_bytes` are the bytes of activations that
     the graph keeps alive, leaves not counted; `backward()` frees them. `full_nodes` still hold what they saved,
     `freed_nodes` do not. `hooked` values were packed by a hook and not opened. `is_cut` says that the graph is larger
-    than what was read.
+    than what was read. `parts` says what each value adds to those before it.
     """
 
     nodes: int = 0
@@ -34,6 +42,7 @@ class Graph:
     is_cut: bool = False
     leaf_uses: Counter[int] = field(default_factory=Counter)
     leaves: dict[int, Any] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
 
     @property
     def most_uses(self) -> int:
@@ -56,16 +65,31 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
     whose `data` runs no hook; `_saved_*` would run the user's hooks and raises after backward.
     """
     graph = Graph()
-    spans: dict[int, int] = {}
-    waiting = [node for node in map(grad_node, values) if node is not None]
-    known = set(waiting)
-    waiting = list(known)
+    spans: dict[int, tuple[int, Part]] = {}
+    known: set[Any] = set()
+    for value in values:
+        graph.parts.append(Part())
+        if not graph.is_cut and (node := grad_node(value)) is not None and node not in known:
+            known.add(node)
+            _read_from(node, graph, known, spans, most_nodes)
+    own = {span.storage_start for leaf in graph.leaves.values() if (span := tensor_span(leaf)) is not None}
+    for start, (size, part) in spans.items():
+        if start not in own:
+            part.saved_bytes += size
+            graph.saved_bytes += size
+    return graph
+
+
+def _read_from(start: Any, graph: Graph, known: set[Any], spans: dict[int, tuple[int, Part]], most_nodes: int) -> None:
+    """Read the nodes behind one node that are not known yet."""
+    waiting, part = [start], graph.parts[-1]
     while waiting:
         node = waiting.pop()
         if graph.nodes >= most_nodes:
             graph.is_cut = True
-            break
+            return
         graph.nodes += 1
+        part.nodes += 1
         _count_saved(node, graph, spans)
         for following, _ in node.next_functions:
             if following is None:
@@ -77,9 +101,6 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
             if following not in known:
                 known.add(following)
                 waiting.append(following)
-    own = {span.storage_start for leaf in graph.leaves.values() if (span := tensor_span(leaf)) is not None}
-    graph.saved_bytes = sum(size for start, size in spans.items() if start not in own)
-    return graph
 
 
 def grad_node(tensor: Any) -> Any:
@@ -101,7 +122,7 @@ def is_trained_leaf(tensor: Any) -> bool:
 _raw_names: dict[str, tuple[str, ...]] = {}
 
 
-def _count_saved(node: Any, graph: Graph, spans: dict[int, int]) -> None:
+def _count_saved(node: Any, graph: Graph, spans: dict[int, tuple[int, Part]]) -> None:
     kind = node.name()
     names = _raw_names.get(kind)
     if names is None:
@@ -119,7 +140,8 @@ def _count_saved(node: Any, graph: Graph, spans: dict[int, int]) -> None:
             elif (data := getattr(one, "data", None)) is not None:
                 full = True
                 if (span := tensor_span(data)) is not None:
-                    spans[span.storage_start] = max(spans.get(span.storage_start, 0), span.storage_bytes)
+                    size, part = spans.get(span.storage_start, (0, graph.parts[-1]))
+                    spans[span.storage_start] = (max(size, span.storage_bytes), part)
     if names:
         graph.full_nodes += full
         graph.freed_nodes += not full

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchmagic.autograd_graph import Graph
 from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
-from torchmagic.history.fixes import history_fix, release
-from torchmagic.history.held import Held, held_tensors
+from torchmagic.history.fixes import history_fix
+from torchmagic.history.growth import growth_of, steps_of
+from torchmagic.history.held import Held, also_kept_in, by_statement, held_tensors
 from torchmagic.history.verdict import Verdict, verdict_on
-from torchmagic.render.words import size
+from torchmagic.history.words import Extent, history_message
 
 
 class GradHistory(Rule):
@@ -54,58 +54,41 @@ class GradHistory(Rule):
         total += loss.item()
     """
 
-    def subjects(self, facts: Facts) -> Iterator[Held]:
-        """Return what the accumulating writes of the cell hold."""
-        return held_tensors(facts)
+    def subjects(self, facts: Facts) -> Iterator[list[Held]]:
+        """Return what the accumulating writes of the cell hold, all that one of them holds together."""
+        yield from by_statement(held_tensors(facts))
 
-    def judge(self, facts: Facts, subject: Held) -> Iterator[Finding]:
+    def judge(self, facts: Facts, subject: list[Held]) -> Iterator[Finding]:
         """Flag what is held when no gradient will be taken through all of it."""
-        verdict = verdict_on(subject, facts)
-        if verdict is None:
-            for derived in subject.derived:
-                yield from self.judge(facts, derived)
-            return
-        write, graph = subject.accumulation.write, verdict.graph
-        yield Finding(
-            rule=self.name(),
-            level="error" if verdict.again else "warning",
-            subject=subject.holder.text,
-            line=facts.line_of(write),
-            message=_message(subject, verdict, facts),
-            evidence={
-                "tensors": len(subject.tensors),
-                "nodes": graph.nodes,
-                "saved_bytes": graph.saved_bytes,
-                "steps": _steps(subject, graph),
-                "backward": graph.is_freed,
-            },
-            fix=history_fix(subject, facts, evaluating=verdict.evaluating),
-            consequences=tuple(derived.holder.text for derived in subject.derived),
-        )
+        verdicts = [(held, verdict) for held in subject if (verdict := verdict_on(held, facts)) is not None]
+        if verdicts:
+            yield _finding(self.name(), verdicts, facts)
+        kept = {id(held) for held, _ in verdicts}
+        for derived in (derived for held in subject if id(held) not in kept for derived in held.derived):
+            yield from self.judge(facts, [derived])
 
 
-def _steps(held: Held, graph: Graph) -> int:
-    return len(held.tensors) if held.accumulation.shape == "container" else graph.most_uses
-
-
-def _message(held: Held, verdict: Verdict, facts: Facts) -> str:
-    graph = verdict.graph
-    subject, shape, count = held.holder.text, held.accumulation.shape, len(held.tensors)
-    if verdict.again:
-        return (
-            f"`{subject}` carries the autograd history of one step into the next, and `backward()` came to it a second "
-            "time; cut it between the steps: `.detach()`"
-        )
-    at_least = "at least " if graph.is_cut else ""
-    if shape == "container":
-        start = f"`{subject}`: {count} tensors keep the autograd history of their steps"
-    elif shape == "best":
-        start = f"`{subject}` keeps the autograd history of the step it was taken from"
-    else:
-        start = f"`{subject}` keeps the autograd history of {at_least}{graph.most_uses} steps"
-    nodes = f"{at_least}{graph.nodes:,} graph nodes"
-    fact = f"{nodes} that nothing will use" if graph.is_freed else f"{nodes}, {size(graph.saved_bytes)} of activations"
-    if verdict.evaluating:
-        return f"{start} ({fact}); put the loop under `torch.no_grad()`"
-    advice = "keep the number" if (call := release(held, facts)) == ".item()" else "keep it without history"
-    return f"{start} ({fact}); {advice}: `{call}`"
+def _finding(rule: str, verdicts: list[tuple[Held, Verdict]], facts: Facts) -> Finding:
+    held, verdict = max(verdicts, key=lambda pair: pair[1].again)
+    others = [other.holder.text for other, _ in verdicts if other is not held]
+    graph, steps = verdict.graph, steps_of(held, verdict.graph, facts)
+    growth = growth_of(held, graph, steps)
+    return Finding(
+        rule=rule,
+        level="error" if verdict.again else "warning",
+        subject=held.holder.text,
+        line=facts.line_of(held.accumulation.write),
+        message=history_message(held, verdict, Extent(steps, growth, others), facts),
+        others=(*others, *also_kept_in(held)),
+        evidence={
+            "tensors": sum(len(one.tensors) for one, _ in verdicts),
+            "nodes": graph.nodes,
+            "saved_bytes": graph.saved_bytes,
+            "steps": steps,
+            "backward": graph.is_freed,
+            "nodes_each_step": growth.nodes if growth is not None else None,
+            "saved_bytes_each_step": growth.saved_bytes if growth is not None else None,
+        },
+        fix=history_fix(held, facts, evaluating=verdict.evaluating),
+        consequences=tuple(derived.holder.text for one, _ in verdicts for derived in one.derived),
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,13 +25,15 @@ class Held:
     """Live tensors with history that one accumulating write put into one holder.
 
     `holder` is the place of the accumulator itself: the sum, the list, the state. `derived` is what is held only
-    because it was made from this: the list that is given the mean of a running sum.
+    because it was made from this: the list that is given the mean of a running sum. `entries` are,
+    for each tensor, the link that leads from the holder to it; None where the holder is the tensor.
     """
 
     accumulation: Accumulation
     holder: Place
     tensors: tuple[Seen, ...]
     derived: tuple[Held, ...] = ()
+    entries: tuple[Place | None, ...] = ()
 
 
 def held_tensors(facts: Facts) -> Iterator[Held]:
@@ -41,6 +44,23 @@ def held_tensors(facts: Facts) -> Iterator[Held]:
         if sources[id(one)] is None:
             derived = tuple(other for other in held if sources[id(other)] is one)
             yield dataclasses.replace(one, derived=derived)
+
+
+def by_statement(held: Iterable[Held]) -> list[list[Held]]:
+    """Put together what one write keeps under one variable: the lists of a dict, the sums of several meters."""
+    groups: dict[tuple[int, str], list[Held]] = {}
+    for one in held:
+        groups.setdefault((id(one.accumulation.write), one.holder.root), []).append(one)
+    return [sorted(group, key=lambda one: (len(one.holder.text), one.holder.text)) for group in groups.values()]
+
+
+def also_kept_in(held: Held) -> list[str]:
+    """Return the other containers that hold more than one of the same tensors."""
+    counts: Counter[str] = Counter()
+    for seen in held.tensors:
+        others = [place for place in seen.places if place.role == "item" and held.holder not in place.chain]
+        counts.update({place.parent.text for place in others if place.parent is not None})
+    return [text for text, count in counts.items() if count > 1]
 
 
 def _is_made_from(one: Held, other: Held) -> bool:
@@ -57,13 +77,14 @@ def _is_made_from(one: Held, other: Held) -> bool:
 def _held_singly(facts: Facts) -> Iterator[Held]:
     """Yield what each accumulating write holds; a tensor is claimed by the first write that explains it.
 
-    What is made from its own last value goes before what first filled the container.
+    What is made from its own last value goes before what first filled the container, and what goes into a list before
+    what put the empty list there.
     """
     if facts.program is None:
         return
     waiting = [seen for seen in facts.found.of_kind("tensor") if grad_node(seen.obj) is not None]
     claimed: set[int] = set()
-    for accumulation in sorted(accumulations(facts.program), key=lambda one: not one.of_entry):
+    for accumulation in sorted(accumulations(facts.program), key=_deepest_first):
         spellings = [ref + accumulation.entry for ref in facts.spellings(accumulation.write)]
         groups: dict[int, tuple[Place, list[Seen]]] = {}
         for seen in waiting:
@@ -74,7 +95,21 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
         for holder, tensors in groups.values():
             fills = accumulation.shape == "container" and any(holder in seen.places for seen in tensors)
             carried = dataclasses.replace(accumulation, shape="sum") if fills else accumulation
-            yield Held(carried, holder, tuple(tensors))
+            yield Held(carried, holder, tuple(tensors), entries=tuple(_entry(seen, holder) for seen in tensors))
+
+
+def _entry(seen: Seen, holder: Place) -> Place | None:
+    for place in seen.places:
+        below: Place | None = None
+        for link in reversed(place.chain):
+            if link is holder:
+                return below
+            below = link
+    return None
+
+
+def _deepest_first(accumulation: Accumulation) -> tuple[bool, int]:
+    return (not accumulation.of_entry, -len(accumulation.write.target.steps))
 
 
 def _fills_tensor(accumulation: Accumulation, program: Program) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from itertools import islice
 
-from torchmagic.autograd_graph import Graph, grad_node, read_graph
+from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts
+from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
 from torchmagic.source import reads
 from torchmagic.source.refs import bare_name
@@ -55,20 +55,8 @@ def _piles_up(held: Held, graph: Graph, facts: Facts) -> bool:
         return len(held.tensors) > 1
     if shape == "best":
         return True
-    one_step = _uses_of_one_step(held, graph, facts)
+    one_step = uses_of_one_step(held, graph, facts)
     return graph.most_uses > max(1, one_step) if shape == "sum" else graph.most_uses > max(2, one_step)
-
-
-def _uses_of_one_step(held: Held, held_graph: Graph, facts: Facts) -> int:
-    """Return how often the last loss of the same parameters uses them, as a state that each step cuts does too."""
-    own = {id(seen.obj) for seen in held.tensors}
-    losses = (
-        seen.obj
-        for seen in facts.found.of_kind("tensor")
-        if grad_node(seen.obj) is not None and not seen.obj.dim() and id(seen.obj) not in own
-    )
-    graphs = (read_graph([loss]) for loss in islice(losses, 8))
-    return min((graph.most_uses for graph in graphs if graph.leaves.keys() & held_graph.leaves.keys()), default=0)
 
 
 def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:
