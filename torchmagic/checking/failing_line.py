@@ -140,7 +140,7 @@ def _operands_in(facts: Facts, node: ast.AST, frame: FailedFrame | None, *, inde
 def _operands_of_call(facts: Facts, call: ast.Call, frame: FailedFrame | None, *, index: bool) -> Iterator[Operand]:
     function = call.func
     ref = ref_of(function)
-    value = _value(facts, ref, frame) if ref is not None else MISSING
+    value = value_at(facts, ref, frame) if ref is not None else MISSING
     if ref is not None and kind_of_value(value) == "module":
         yield Operand(function, ref, value, "module", called=True)
     elif isinstance(function, ast.Attribute) and function.attr in _CONVERTS:
@@ -163,17 +163,17 @@ def _asks_identity(node: ast.AST) -> bool:
 
 def _whole_tensor(facts: Facts, ref: Ref, frame: FailedFrame | None) -> tuple[Ref, Any]:
     """Follow a path, and of a part or another view of a tensor, `x[0].T`, return the tensor itself."""
-    value = _value(facts, ref, frame)
+    value = value_at(facts, ref, frame)
     while ref.steps and kind_of_value(value) == "tensor":
         shorter = Ref(ref.root, ref.steps[:-1])
-        holder = _value(facts, shorter, frame)
+        holder = value_at(facts, shorter, frame)
         if kind_of_value(holder) != "tensor" or ref.steps[-1] == ("attr", "grad"):
             break
         ref, value = shorter, holder
     return ref, value
 
 
-def _value(facts: Facts, ref: Ref, frame: FailedFrame | None) -> Any:
+def value_at(facts: Facts, ref: Ref, frame: FailedFrame | None) -> Any:
     start = frame.variables.get(ref.root, MISSING) if frame is not None else MISSING
     if start is MISSING:
         start = facts.found.names.get(ref.root, MISSING)
