@@ -22,7 +22,11 @@ _MISMATCH = re.compile(
     r"|expected (it|them) to be on GPU|[Ee]xpected object of backend"  # torch before 1.9
     r"|Placeholder storage has not been allocated on MPS device|Passed CPU tensor to MPS op"
     r"|is not an XLA tensor"
+    r"|indices should be either on"
+    r"|assign a gradient with device type"
+    r"|variable\.set_data\(tensor\)"
 )
+_INDEX = re.compile(r"indices should be either on")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
@@ -34,6 +38,11 @@ def is_mismatch(error: BaseException | None) -> bool:
 def is_numpy_refusal(error: BaseException | None) -> bool:
     """Tell whether numpy was asked to read memory that is not the host's."""
     return type(error) is TypeError and _TO_NUMPY.search(str(error)) is not None
+
+
+def is_index_refusal(error: BaseException | None) -> bool:
+    """Tell whether an index is on an accelerator and what it selects from is not."""
+    return error is not None and _INDEX.search(str(error)) is not None
 
 
 def device_of(tensor: Any) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from torchmagic.checking.facts import Facts
 from torchmagic.kinds import TorchKind, is_from_torch, kind_of_class, kind_of_value, returns_tensor
-from torchmagic.namespace.resolve import MISSING, get_attribute
+from torchmagic.namespace.resolve import MISSING, get_attribute, get_item
 from torchmagic.source import ANY, Ref, Scope, Step, ref_of
 from torchmagic.source.program import argument_node
 
@@ -78,7 +78,7 @@ def follow(value: Any, steps: tuple[tuple[str, Any], ...]) -> Any:
         elif kind_of_value(value) == "tensor":
             return value  # a part of a tensor is a tensor
         else:
-            value = element_of(value) if key is ANY else _item(value, key)
+            value = element_of(value) if key is ANY else get_item(value, key)
     return value
 
 
@@ -90,18 +90,6 @@ def element_of(value: Any) -> Any:
     for sequence in (list, tuple, deque):
         if issubclass(kind, sequence):
             return next(sequence.__iter__(value), MISSING)
-    return MISSING
-
-
-def _item(value: Any, key: Any) -> Any:
-    try:
-        if issubclass(type(value), dict):
-            return dict.__getitem__(value, key)
-        for sequence in (list, tuple, deque):
-            if issubclass(type(value), sequence):
-                return sequence.__getitem__(value, key)
-    except (KeyError, IndexError, TypeError):
-        pass
     return MISSING
 
 

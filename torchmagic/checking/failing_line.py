@@ -9,6 +9,7 @@ from typing import Any
 
 from torchmagic.checking.expressions import follow
 from torchmagic.checking.facts import Facts, FailedFrame
+from torchmagic.checking.failing_node import running_expression
 from torchmagic.kinds import TorchKind, kind_of_value
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Ref, Step, ref_of
@@ -21,6 +22,10 @@ _ASKS_ONLY = frozenset(
     }
 )  # fmt: skip
 """Methods after which the values of the tensor itself play no part any more."""
+
+_LAMBDA = "<lambda>"
+_TAKEN_OVER = frozenset({"data", "grad"})
+"""Attributes of a tensor that take only what fits to it."""
 
 _INNER_ROLES = ("group", "state", "closure", "self", "grad")
 """Places that are somebody's insides: nobody calls what lies there by such a path."""
@@ -57,6 +62,14 @@ class FailingLine:
     def is_top_level(self) -> bool:
         """Whether the statement stands in the cell itself, outside of every function."""
         return isinstance(self.step.scope.node, ast.Module)
+
+    def operands_running(self, facts: Facts) -> tuple[Operand, ...]:
+        """Return the operands of the expression that was running; all of the statement's where Python does not tell."""
+        expression = running_expression(facts, self.frame, self.step)
+        if expression is None or isinstance(getattr(expression, "ctx", None), ast.Store):
+            return self.operands
+        inside = {id(node) for node in ast.walk(expression)}
+        return tuple(operand for operand in self.operands if id(operand.node) in inside)
 
 
 def failing_lines(facts: Facts) -> list[FailingLine]:
@@ -112,12 +125,21 @@ def operands(facts: Facts, step: Step, frame: FailedFrame | None = None) -> Iter
         step: the statement.
         frame: where its names have their values; without one they are the variables as they are now.
     """
+    if frame is not None and frame.function == _LAMBDA:
+        for node in ast.walk(step.node):
+            if isinstance(node, ast.Lambda) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+                yield from _operands_in(facts, node.body, frame, index=False)
+        return
     for own in step.own_expressions():
-        if not isinstance(getattr(own, "ctx", None), (ast.Store, ast.Del)):
-            yield from _operands_in(facts, own, frame, index=False)
+        yield from _operands_in(facts, own, frame, index=False)
+    for target in step.node.targets if isinstance(step.node, ast.Assign) else ():
+        if isinstance(target, ast.Attribute) and target.attr in _TAKEN_OVER:
+            yield from _operands_in(facts, target.value, frame, index=False)
 
 
 def _operands_in(facts: Facts, node: ast.AST, frame: FailedFrame | None, *, index: bool) -> Iterator[Operand]:
+    if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
+        return
     ref = ref_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
     if ref is not None and isinstance(node, ast.expr):
         ref, value = _whole_tensor(facts, ref, frame)
@@ -174,6 +196,7 @@ def _whole_tensor(facts: Facts, ref: Ref, frame: FailedFrame | None) -> tuple[Re
 
 
 def value_at(facts: Facts, ref: Ref, frame: FailedFrame | None) -> Any:
+    """Return what a path leads to in a frame, or at the top level for names the frame has not; else MISSING."""
     start = frame.variables.get(ref.root, MISSING) if frame is not None else MISSING
     if start is MISSING:
         start = facts.found.names.get(ref.root, MISSING)

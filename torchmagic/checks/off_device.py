@@ -92,7 +92,7 @@ class OffDevice(Rule):
                 rule=self.name(),
                 level="error" if failed else misplaced.level,
                 subject=misplaced.subject,
-                message=f"`{misplaced.subject}`: {misplaced.fact}",
+                message=f"`{misplaced.subject}`{' ' if misplaced.fact.startswith('is ') else ': '}{misplaced.fact}",
                 line=misplaced.line,
                 others=misplaced.others,
                 evidence={"device": misplaced.device, "wanted": misplaced.wanted},

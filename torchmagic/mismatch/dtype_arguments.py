@@ -11,7 +11,8 @@ from typing import Any
 from torchmagic.kinds import kind_of_value
 from torchmagic.mismatch.dtype_casts import cast, only_one, parts_in
 from torchmagic.mismatch.dtype_words import NAMES, cast_to, dtype_name, is_whole
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.source.edits import first_words
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss", "multi_margin_loss")

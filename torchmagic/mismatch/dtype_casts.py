@@ -8,7 +8,8 @@ from typing import Any
 
 from torchmagic.checking.failing_line import FailingLine, Operand, failing_lines, top_level_name
 from torchmagic.findings import Fix
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import shape_of
 from torchmagic.source import ref_of
 from torchmagic.source.edits import first_words, replace_all, spelled

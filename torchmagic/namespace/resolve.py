@@ -33,7 +33,7 @@ def resolve(names: Mapping[str, Any], root: str, steps: Sequence[tuple[str, Any]
     for kind, key in steps:
         if obj is MISSING:
             break
-        obj = get_attribute(obj, key) if kind == "attr" else _get_item(obj, key)
+        obj = get_attribute(obj, key) if kind == "attr" else get_item(obj, key)
     return obj
 
 
@@ -76,7 +76,8 @@ def _tensor_attribute(tensor: Any, name: str) -> Any:
     return getattr(tensor, name) if type(method) in (types.MethodDescriptorType, types.FunctionType) else MISSING
 
 
-def _get_item(obj: Any, key: Any) -> Any:
+def get_item(obj: Any, key: Any) -> Any:
+    """Return an element of a builtin container or of one of torch's containers of modules; else MISSING."""
     kind = type(obj)
     torch = sys.modules.get("torch")
     try:

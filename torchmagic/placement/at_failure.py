@@ -42,11 +42,12 @@ def at_failure(facts: Facts) -> Iterator[Misplaced]:
     device = home_of(strays[0])
     there = dict.fromkeys(f"`{o.ref}`" for o in line.operands if home_of(o) == wanted and not o.converted)
     company = list(there)[:2]
-    if wanted == devices.HOST:
+    if devices.is_numpy_refusal(facts.error):
         fact = f"is on {device}, and numpy reads only memory of the {wanted}; bring it there first"
     else:
         others = f"{' and '.join(company)} {'are' if len(company) > 1 else 'is'} on {wanted}"
-        fact = f"is on {device}, {others}, and this line needs all of them on one device; move `{strays[0].ref}`"
+        advice = f"move `{strays[0].ref}`{_where(line)}"
+        fact = f"is on {device}, and {others}: this line needs them on one device; {advice}"
     yield Misplaced(
         subject=names[0],
         fact=fact,
@@ -59,6 +60,14 @@ def at_failure(facts: Facts) -> Iterator[Misplaced]:
         fix=_fix(facts, line, strays, wanted),
         operands=described_operands(line),
     )
+
+
+def _where(line: FailingLine) -> str:
+    """Say in which function of another text it failed; empty when the report's line is that place."""
+    if line.frame.is_cell:
+        return ""
+    words = " ".join(line.step.scope.unit.source.line(line.frame.line).split())
+    return f" (in `{line.frame.function}`, line {line.frame.line} there: `{words}`)"
 
 
 def is_device_error(facts: Facts) -> bool:
@@ -76,7 +85,7 @@ def _mismatch(facts: Facts) -> Mismatch | None:
     to_host = devices.is_numpy_refusal(facts.error)
     found: list[Mismatch] = []
     for line in failing_lines(facts):
-        strays, wanted = _strays(line, to_host=to_host)
+        strays, wanted = _strays(facts, line, to_host=to_host)
         if strays:
             found.append(Mismatch(line, strays, wanted))
     best = next((m for m in found if has_name(facts, m.line, m.strays[0])), found[0] if found else None)
@@ -86,9 +95,16 @@ def _mismatch(facts: Facts) -> Mismatch | None:
     return next(same, best)
 
 
-def _strays(line: FailingLine, *, to_host: bool) -> tuple[tuple[Operand, ...], str]:
-    """Return the operands that have to move, and where to: from the host to the accelerator, except for numpy."""
-    counted = [o for o in line.operands if not o.converted and home_of(o) and not _is_exempt(o)]
+def _strays(facts: Facts, line: FailingLine, *, to_host: bool) -> tuple[tuple[Operand, ...], str]:
+    """Return the operands that have to move, and where to: from the host to the accelerator, except for numpy.
+
+    An index goes to what it selects from. Where Python tells which expression failed, only its operands are asked.
+    """
+    running = line.operands_running(facts)
+    counted = [o for o in running if not o.converted and home_of(o) and not _is_exempt(o)]
+    if devices.is_index_refusal(facts.error):
+        away = tuple(o for o in counted if o.index)
+        return away, next((home_of(o) for o in counted if not o.index), devices.HOST)
     if to_host:
         away = tuple(o for o in counted if o.kind == "tensor" and home_of(o) != devices.HOST)
         return away, devices.HOST

@@ -23,7 +23,7 @@ def left_in_optimizer(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
     stale = _stale_parameters(facts, seen)
     if stale:
         yield from _holds_stale(facts, seen, stale)
-    elif not _moves_state(facts):
+    elif devices.is_mismatch(facts.error) or not _moves_state(facts):
         yield from _state_elsewhere(facts, seen)
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from types import CodeType, TracebackType
 
-from torchmagic.checking import Facts
-from torchmagic.checking.failing_line import FailingLine
+from torchmagic.checking.facts import Facts, FailedFrame
 from torchmagic.checking.usercode import is_user_file
+from torchmagic.source import Step
 
 _KERNELS = re.compile(
     r"torch[/\\](_meta_registrations|_prims|_prims_common|_refs|_decomp|_subclasses|_ops|_library|_compile"
@@ -22,12 +22,12 @@ _TRANSFORMS = re.compile(r"torch[/\\](_dynamo|_functorch|_inductor)\b")
 Span = tuple[int, int, int, int]
 
 
-def failing_node(facts: Facts, line: FailingLine) -> ast.AST | None:
-    """Return the part of the statement of the user's innermost frame that was running; None where it is not told."""
-    span = _failing_span(facts)
+def running_expression(facts: Facts, frame: FailedFrame, step: Step) -> ast.AST | None:
+    """Return the part of a frame's statement that was running when it failed; None where that is not told."""
+    span = _failing_span(facts, frame)
     if span is None:
         return None
-    parts = [part for part in ast.walk(line.step.node) if isinstance(part, (ast.expr, ast.stmt))]
+    parts = [part for part in ast.walk(step.node) if isinstance(part, (ast.expr, ast.stmt))]
     exact = [part for part in parts if _span(part) == span]
     if exact:
         return exact[-1]  # an expression, before the statement that is nothing but it
@@ -68,12 +68,14 @@ def _is_kernel(code: CodeType) -> bool:
     return _KERNELS.search(code.co_filename) is not None or code.co_name == "__torch_function__"
 
 
-def _failing_span(facts: Facts) -> Span | None:
-    """Return the lines and byte columns of the instruction that the user's innermost frame was at."""
+def _failing_span(facts: Facts, frame: FailedFrame) -> Span | None:
+    """Return the lines and byte columns of the instruction that a frame was at."""
     last: TracebackType | None = None
     trace = facts.error.__traceback__ if facts.error is not None else None
     while trace is not None:
-        last = trace if is_user_file(trace.tb_frame.f_code.co_filename) else last
+        code = trace.tb_frame.f_code
+        if (code.co_filename, code.co_name, trace.tb_lineno) == (frame.filename, frame.function, frame.line):
+            last = trace
         trace = trace.tb_next
     positions = getattr(last.tb_frame.f_code, "co_positions", None) if last is not None else None
     if positions is None or last is None:
