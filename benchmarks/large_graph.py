@@ -33,7 +33,7 @@ total = 0.0
 for _ in range(steps):
     loss = model(x).pow(2).mean()
     total += loss
-print(total)
+shown = total.item()
 """
 
 

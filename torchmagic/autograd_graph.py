@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchmagic.namespace.storage import tensor_span
+from torchmagic.namespace.storage import allocation
 
 MOST_NODES = 200_000
 
@@ -67,12 +67,14 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
     graph = Graph()
     spans: dict[int, tuple[int, Part]] = {}
     known: set[Any] = set()
+    names: dict[type, tuple[str, ...]] = {}
     for value in values:
         graph.parts.append(Part())
         if not graph.is_cut and (node := grad_node(value)) is not None and node not in known:
             known.add(node)
-            _read_from(node, graph, known, spans, most_nodes)
-    own = {span.storage_start for leaf in graph.leaves.values() if (span := tensor_span(leaf)) is not None}
+            for reached in _nodes_from(node, graph, known, most_nodes):
+                _count_saved(reached, graph, spans, names)
+    own = {held[0] for leaf in graph.leaves.values() if (held := allocation(leaf)) is not None}
     for start, (size, part) in spans.items():
         if start not in own:
             part.saved_bytes += size
@@ -80,8 +82,8 @@ def read_graph(values: Iterable[Any], most_nodes: int = MOST_NODES) -> Graph:
     return graph
 
 
-def _read_from(start: Any, graph: Graph, known: set[Any], spans: dict[int, tuple[int, Part]], most_nodes: int) -> None:
-    """Read the nodes behind one node that are not known yet."""
+def _nodes_from(start: Any, graph: Graph, known: set[Any], most_nodes: int) -> Iterator[Any]:
+    """Yield the nodes behind one node that are not known yet, that node first."""
     waiting, part = [start], graph.parts[-1]
     while waiting:
         node = waiting.pop()
@@ -90,11 +92,11 @@ def _read_from(start: Any, graph: Graph, known: set[Any], spans: dict[int, tuple
             return
         graph.nodes += 1
         part.nodes += 1
-        _count_saved(node, graph, spans)
+        yield node
         for following, _ in node.next_functions:
             if following is None:
                 continue
-            if following.name().endswith(_LEAF_NODE):
+            if type(following).__name__ == _LEAF_NODE:
                 leaf = following.variable
                 graph.leaf_uses[id(leaf)] += 1
                 graph.leaves[id(leaf)] = leaf
@@ -119,16 +121,14 @@ def is_trained_leaf(tensor: Any) -> bool:
         return False
 
 
-_raw_names: dict[str, tuple[str, ...]] = {}
-
-
-def _count_saved(node: Any, graph: Graph, spans: dict[int, tuple[int, Part]]) -> None:
-    kind = node.name()
-    names = _raw_names.get(kind)
-    if names is None:
-        names = _raw_names[kind] = tuple(name for name in dir(node) if name.startswith(_RAW))
+def _count_saved(
+    node: Any, graph: Graph, spans: dict[int, tuple[int, Part]], names: dict[type, tuple[str, ...]]
+) -> None:
+    own_names = names.get(type(node))
+    if own_names is None:
+        own_names = names[type(node)] = tuple(name for name in dir(node) if name.startswith(_RAW))
     full = False
-    for name in names:
+    for name in own_names:
         try:
             saved = getattr(node, name)
         except (RuntimeError, AttributeError):
@@ -139,9 +139,8 @@ def _count_saved(node: Any, graph: Graph, spans: dict[int, tuple[int, Part]]) ->
                 full = True
             elif (data := getattr(one, "data", None)) is not None:
                 full = True
-                if (span := tensor_span(data)) is not None:
-                    size, part = spans.get(span.storage_start, (0, graph.parts[-1]))
-                    spans[span.storage_start] = (max(size, span.storage_bytes), part)
-    if names:
+                if (held := allocation(data)) is not None:
+                    spans.setdefault(held[0], (held[1], graph.parts[-1]))
+    if own_names:
         graph.full_nodes += full
         graph.freed_nodes += not full

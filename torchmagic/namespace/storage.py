@@ -49,6 +49,19 @@ def tensor_span(tensor: Any) -> Span | None:
         return None  # a tensor type that has no storage says so by raising
 
 
+def allocation(tensor: Any) -> tuple[int, int] | None:
+    """Return the address and the bytes of the allocation that a tensor lies in; None for one that owns no memory."""
+    torch = sys.modules["torch"]
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return None
+    try:
+        storage = tensor.untyped_storage()
+        address = int(storage.data_ptr())
+        return (address, int(storage.nbytes())) if address else None
+    except (RuntimeError, NotImplementedError, TypeError, AttributeError):
+        return None  # a tensor type that has no storage says so by raising
+
+
 def array_span(array: Any) -> Span | None:
     """Return the bytes that the elements of a numpy array lie in; None for an empty array.
 
