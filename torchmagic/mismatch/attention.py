@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import listed
 
 
@@ -34,7 +35,13 @@ def _as_given(failure: ShapeFailure, name: str) -> Part | None:
     layer: Any = failure.layer
     if part is None or part.node is not None or part.path or not layer.batch_first or len(part.shape) != 3:
         return part
-    return replace(part, shape=(part.shape[1], part.shape[0], part.shape[2]))
+    given = (part.shape[1], part.shape[0], part.shape[2])
+    for call in failure.calls:
+        for value in call.arguments.values():
+            whole = failure.part_of_value(value)
+            if whole is not None and whole.path and whole.shape == given:
+                return whole
+    return replace(part, shape=given)
 
 
 def _masks(failure: ShapeFailure, query: Part, key: Part) -> Explained | None:

@@ -7,12 +7,13 @@ import re
 from typing import Any
 
 from torchmagic.findings import Fix
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _SPEAKS = re.compile(
     r"must match the size of tensor b|broadcast a dimension of length|doesn't match the broadcast shape"
-    r"|[Ss]hape mismatch: objects cannot be broadcast|The expanded size of the tensor"
+    r"|[Ss]hape mismatch: objects cannot be broadcast|The expanded size of the tensor|shape mismatch: value tensor"
 )
 _GROWS = re.compile(r"output with shape .* doesn't match the broadcast shape")
 _FUNCTIONS = frozenset(
@@ -42,6 +43,8 @@ def disagreement(left: Shape, right: Shape) -> int | None:
 
 
 def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
+    if isinstance(node, ast.Subscript):
+        return _stored(failure, node)
     sides = _operands(failure, node)
     if sides is None:
         return None
@@ -51,10 +54,22 @@ def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
     return _compared(failure, left, right, augmented=node if isinstance(node, ast.AugAssign) else None)
 
 
+def _stored(failure: ShapeFailure, node: ast.Subscript) -> Explained | None:
+    """Explain `x[0] = y` where `y` is no size of that place."""
+    statement = failure.here.step.node
+    if not isinstance(statement, ast.Assign) or node not in statement.targets:
+        return None
+    place, value = failure.part_of_node(node), failure.part_of_node(statement.value)
+    if place is None or value is None:
+        return None
+    fact = f"{place.text} is {listed(place.shape)}, and {value.text}, which is put there, {listed(value.shape)}"
+    return failure.explained(failure.first_named(place, value), fact)
+
+
 def _compared(failure: ShapeFailure, left: Part, right: Part, *, augmented: ast.AugAssign | None) -> Explained | None:
     dim = disagreement(left.shape, right.shape)
     fact = f"{left.text} is {listed(left.shape)} and {right.text} {listed(right.shape)}"
-    about = left if left.path else right
+    about = failure.first_named(left, right)
     if dim is None:
         if augmented is None or not _GROWS.search(failure.text):
             return None

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchmagic.kinds import kind_of_value
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _SPEAKS = re.compile(
-    r"batch_size|target (tensor )?expected|[Ee]xpected target size|spatial targets|out of bounds|weight tensor"
-    r"|size mismatch|[Ss]izes? of|shape"
+    r"batch_size|1D target|target (tensor )?expected|[Ee]xpected target size|spatial targets|out of bounds"
+    r"|weight tensor|size mismatch|[Ss]izes? of|shape"
 )
 
 
@@ -41,6 +42,11 @@ def class_loss(failure: ShapeFailure) -> Explained | None:
     pair = _Pair(scores, labels)
     if "out of bounds" in failure.text:
         return _no_such_class(failure, pair)
+    if call.function == "nll_loss" and scores.shape == labels.shape and len(scores.shape) > 1:
+        fact = f"{labels.text} is {listed(labels.shape)}: `nll_loss` takes class numbers, one for each row"
+        return _said(
+            failure, pair, f"{fact} of {scores.text}: `{failure.with_call(labels, '.argmax(1)')}` of one-hot rows"
+        )
     if "weight tensor" in failure.text:
         return _weight(failure, pair, call.arguments.get("weight"))
     return _arrangement(failure, pair)

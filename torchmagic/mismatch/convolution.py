@@ -6,7 +6,8 @@ import re
 import sys
 from typing import Any
 
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import channels_first, crossed, listed, permuted
 
 _LAYERS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")

@@ -10,7 +10,8 @@ from typing import Any
 
 from torchmagic.findings import Fix
 from torchmagic.kinds import kind_of_value
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed, shape_of
 from torchmagic.source.edits import spelled
 

@@ -6,7 +6,9 @@ import ast
 from math import prod
 from typing import Any
 
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.shape_words import listed
 from torchmagic.source.refs import bare_name
 
 _FLATTENED = 8
@@ -100,6 +102,25 @@ def _bilinear(failure: ShapeFailure) -> Explained | None:
             got = str(part.shape[-1]) if part.shape else "none"
             return failure.explained(part, failure.meets(part, f"{features(wanted)} in its {name}", got))
     return None
+
+
+def direct_linear(failure: ShapeFailure) -> Explained | None:
+    """Explain `F.linear(x, w)`, which leaves no frame of its own."""
+    call = failure.call_node
+    if call is None or failure.calls or len(call.args) < 2:
+        return None
+    if getattr(failure.sizes.live(call.func), "__name__", "") != "linear":
+        return None
+    part, weight = failure.part_of_node(call.args[0]), failure.part_of_node(call.args[1])
+    if part is None or weight is None or not part.shape or part.shape[-1] == weight.shape[-1]:
+        return None
+    fact = f"{part.text} is {listed(part.shape)} and {weight.text} {listed(weight.shape)}"
+    ends = f"a weight is [outputs, inputs], so its last dimension must be {part.shape[-1]}"
+    about = failure.first_named(part, weight)
+    if len(weight.shape) == 2 and weight.shape[0] == part.shape[-1]:
+        text = failure.with_call(weight, ".T")
+        return failure.explained(about, f"{fact}: {ends}; `{text}` fits", failure.fix(weight.node, text))
+    return failure.explained(about, f"{fact}: {ends}")
 
 
 def features(number: int) -> str:

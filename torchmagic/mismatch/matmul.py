@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from math import prod
 from typing import Any
 
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _FUNCTIONS = frozenset({"matmul", "mm", "bmm", "mv", "dot"})
@@ -52,6 +54,8 @@ def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr,
     name = getattr(live, "__name__", "")
     if name in _FUNCTIONS and len(node.args) == 2:
         return node.args[0], node.args[1], name
+    if name == "addmm" and len(node.args) == 3:
+        return node.args[1], node.args[2], "@"
     method = node.func if isinstance(node.func, ast.Attribute) else None
     if method is not None and method.attr in _FUNCTIONS and len(node.args) == 1:
         return method.value, node.args[0], method.attr
@@ -68,11 +72,15 @@ def _contraction(failure: ShapeFailure, left: Part, right: Part) -> Explained | 
         f"{left.text} is {listed(left.shape)} and {right.text} {listed(right.shape)}: dimension {last} of "
         f"{left.short} ({left.shape[-1]}) must be as large as dimension {row} of {right.short} ({right.shape[row]})"
     )
+    about = failure.first_named(left, right)
     turned = [
         part
         for part in (left, right)
         if len(part.shape) > 1 and _fits(*(_turned(p.shape) if p is part else p.shape for p in (left, right)))
     ]
+    if not turned and len(left.shape) > 2 and prod(left.shape[1:]) == right.shape[row]:
+        text = failure.with_call(left, ".flatten(1)")
+        return failure.explained(about, f"{fact}; `{text}` fits", failure.fix(left.node, text))
     swaps = _fits(right.shape, left.shape) and len(left.shape) > 1 and len(right.shape) > 1
     if left.shape == right.shape:
         fact += "; `*` multiplies element by element"
@@ -80,15 +88,13 @@ def _contraction(failure: ShapeFailure, left: Part, right: Part) -> Explained | 
         part = turned[0]
         text = turned_text(failure, part)
         caveat = "Check that this is the product of matrices you mean."
-        return failure.explained(
-            left if left.path else right, f"{fact}; `{text}` fits", failure.fix(part.node, text, caveat)
-        )
+        return failure.explained(about, f"{fact}; `{text}` fits", failure.fix(part.node, text, caveat))
     if turned and not swaps:
         texts = " or ".join(f"`{turned_text(failure, part)}`" for part in turned)
-        return failure.explained(left if left.path else right, f"{fact}; turn one of them: {texts}")
+        return failure.explained(about, f"{fact}; turn one of them: {texts}")
     if swaps and not turned:
         fact += "; they fit the other way round"
-    return failure.explained(left if left.path else right, fact)
+    return failure.explained(about, fact)
 
 
 def _batches(failure: ShapeFailure, left: Part, right: Part) -> Explained | None:
@@ -100,7 +106,7 @@ def _batches(failure: ShapeFailure, left: Part, right: Part) -> Explained | None
             one_dim = f"dimension {len(ours) - back} of {left.short} ({one})"
             dims = f"{one_dim} and {len(theirs) - back} of {right.short} ({two})"
             fact = f"{left.text} is {listed(left.shape)} and {right.text} {listed(right.shape)}: {dims}"
-            return failure.explained(left if left.path else right, f"{fact} count matrices, and must be the same")
+            return failure.explained(failure.first_named(left, right), f"{fact} count matrices, and must be the same")
     return None
 
 

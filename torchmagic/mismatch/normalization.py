@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from torchmagic.mismatch.convolution import channels
+from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import channels_first, listed
 
 _BATCH = {"BatchNorm1d": (2, 3), "BatchNorm2d": (4,), "BatchNorm3d": (5,)}

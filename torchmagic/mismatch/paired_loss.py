@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torchmagic.mismatch.broadcast import disagreement
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import listed
 
 _LOSSES = (
@@ -25,7 +26,9 @@ def paired_loss(failure: ShapeFailure) -> Explained | None:
     call_text = _repair(guess, target)
     if call_text:
         fix = failure.call_fix(target, call_text)
-        return _said(failure, guess, target, f"{fact}: `{failure.with_call(target, call_text)}`", fix)
+        return _said(
+            failure, guess, target, f"{fact}: they must be the same; `{failure.with_call(target, call_text)}`", fix
+        )
     two = len(guess.shape) == 2 and guess.shape[:1] == target.shape
     if two and call.function.startswith("binary_cross_entropy"):
         columns = f"{guess.shape[1]} numbers a row are for `F.cross_entropy`; this loss takes one"
@@ -55,6 +58,6 @@ def _same_length(guess: Part, target: Part) -> bool:
 
 
 def _said(failure: ShapeFailure, guess: Part, target: Part, message: str, fix: object) -> Explained:
-    made = failure.explained(guess if guess.path else target, message)
+    made = failure.explained(failure.first_named(guess, target), message)
     others = (target.path,) if target.path and target.path != made.subject else ()
     return Explained(made.subject, message, fix, others)  # type: ignore[arg-type]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
 
 
@@ -28,7 +29,8 @@ def recurrent(failure: ShapeFailure) -> Explained | None:
         return _features(failure, part, layer)
     state: Any = call.arguments.get("hx")
     states = list(state) if type(state) in (tuple, list) else [state]
-    return None if is_cell else _state(failure, part, [failure.part_of_value(one) for one in states])
+    parts = [failure.part_of_value(one) for one in states]
+    return _cell_state(failure, part, parts) if is_cell else _state(failure, part, parts)
 
 
 def _features(failure: ShapeFailure, part: Part, layer: Any) -> Explained:
@@ -48,6 +50,16 @@ def _features(failure: ShapeFailure, part: Part, layer: Any) -> Explained:
     return failure.explained(
         part, f"{message}: make it `nn.{kind}({got}, {layer.hidden_size}, ...)`, or check what comes in"
     )
+
+
+def _cell_state(failure: ShapeFailure, part: Part, states: list[Part | None]) -> Explained | None:
+    layer: Any = failure.layer
+    wanted = (*part.shape[:-1], layer.hidden_size)
+    odd = next((state for state in states if state is not None and state.shape != wanted), None)
+    if odd is None or len(odd.shape) != len(wanted):
+        return None
+    needs = f"{failure.name_of_layer()} needs {listed(wanted)} with {part.text} {listed(part.shape)}"
+    return failure.explained(odd, f"{odd.text} is {listed(odd.shape)}, and {needs}")
 
 
 def _state(failure: ShapeFailure, part: Part, states: list[Part | None]) -> Explained | None:

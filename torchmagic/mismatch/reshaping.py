@@ -7,9 +7,10 @@ import re
 from math import prod
 
 from torchmagic.findings import Fix
-from torchmagic.mismatch.shape_failure import Explained, Part, ShapeFailure
+from torchmagic.mismatch.failed_call import Part
+from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
-from torchmagic.source.edits import spelled
+from torchmagic.source.edits import first_words, spelled
 
 _SIZES = re.compile(r"shape '?\[([-\d, ]*)\]'? is invalid for input of size (\d+)")
 _DIMENSION = re.compile(r"Dimension out of range \(expected to be in range of \[(-?\d+), (-?\d+)\], but got (-?\d+)\)")
@@ -32,7 +33,7 @@ def _explain(failure: ShapeFailure, call: ast.Call) -> Explained | None:
     if part is None:
         return None
     if (found := _DIMENSION.search(failure.text)) is not None:
-        return _no_such_dimension(failure, part, int(found.group(3)))
+        return _no_such_dimension(failure, part, *(int(number) for number in found.groups()))
     if failure.calls or not isinstance(call.func, ast.Attribute):
         return None
     name = call.func.attr
@@ -41,6 +42,8 @@ def _explain(failure: ShapeFailure, call: ast.Call) -> Explained | None:
         return _other_size(failure, part, wanted, call) if int(found.group(2)) == prod(part.shape) else None
     if failure.text.startswith(_STRIDES) and name == "view":
         return _not_contiguous(failure, part, call)
+    if name == "expand" and "expanded size of the tensor" in failure.text:
+        return _expanded(failure, part, call)
     if _ORDER.search(failure.text) and name == "permute":
         given = [failure.sizes.value(argument) for argument in call.args]
         number = len(given[0]) if len(given) == 1 and type(given[0]) is tuple else len(given)
@@ -86,8 +89,22 @@ def _not_contiguous(failure: ShapeFailure, part: Part, call: ast.Call) -> Explai
     return failure.explained(part, message, fix)
 
 
-def _no_such_dimension(failure: ShapeFailure, part: Part, asked: int) -> Explained | None:
+def _expanded(failure: ShapeFailure, part: Part, call: ast.Call) -> Explained | None:
+    given = [failure.sizes.value(argument) for argument in call.args]
+    wanted = given[0] if len(given) == 1 and type(given[0]) is tuple else tuple(given)
+    for back in range(1, min(len(part.shape), len(wanted)) + 1):
+        size, asked = part.shape[-back], wanted[-back]
+        if type(asked) is int and asked not in (-1, size) and size != 1:
+            fact = f"{part.text} is {listed(part.shape)}: `expand` repeats dimensions of size 1"
+            return failure.explained(part, f"{fact}, and dimension {len(part.shape) - back} is {size}, not {asked}")
+    return None
+
+
+def _no_such_dimension(failure: ShapeFailure, part: Part, first: int, last: int, asked: int) -> Explained | None:
     size = len(part.shape)
+    if last == size and first == -size - 1:
+        fact = f"{part.text} is {listed(part.shape)}: a new dimension goes to one of 0 to {size}"
+        return failure.explained(part, f"{fact} (or {first} to -1); {asked} was asked for")
     if -size <= asked < size:
         return None
     names = f"has the dimensions 0 to {size - 1} (or -{size} to -1)" if size > 1 else "has dimension 0 alone"
@@ -105,6 +122,8 @@ def unpacking(failure: ShapeFailure) -> Explained | None:
     owner = source.value if isinstance(source, ast.Attribute) and source.attr == "shape" else None
     if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) and source.func.attr == "size":
         owner = source.func.value if not source.args and not source.keywords else None
+    if owner is None and isinstance(target, (ast.Tuple, ast.List)):
+        return _too_many_parts(failure, source, target)
     part = failure.part_of_node(owner)
     if part is None or not isinstance(target, (ast.Tuple, ast.List)) or len(target.elts) == len(part.shape):
         return None
@@ -114,3 +133,19 @@ def unpacking(failure: ShapeFailure) -> Explained | None:
     if size + 1 == len(target.elts):
         return failure.explained(part, f"{fact}: is the batch missing? `{failure.with_call(part, '.unsqueeze(0)')}`")
     return failure.explained(part, fact)
+
+
+def _too_many_parts(failure: ShapeFailure, source: ast.expr, target: ast.Tuple | ast.List) -> Explained | None:
+    """Explain `a, b = x.chunk(3)`, and the unpacking of a tensor into its rows."""
+    value, names = failure.sizes.value(source), " ".join(spelled(failure.source, target).split())
+    part = failure.part_of_node(source)
+    if part is not None and part.shape and part.shape[0] != len(target.elts):
+        fact = f"{part.text} is {listed(part.shape)}, which unpacks into {part.shape[0]} along dimension 0"
+        return failure.explained(part, f"{fact}, and `{names}` takes {len(target.elts)}")
+    owner = source.func.value if isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute) else None
+    part = failure.part_of_node(owner)
+    if part is None or type(value) is not tuple or len(value) == len(target.elts):
+        return None
+    text = first_words(failure.source, source)
+    fact = f"{part.text} is {listed(part.shape)}: `{text}` gives {len(value)} tensors"
+    return failure.explained(part, f"{fact}, and `{names}` takes {len(target.elts)}")

@@ -11,7 +11,7 @@ from torchmagic.mismatch.convolution import convolution, direct_convolution, poo
 from torchmagic.mismatch.einsum import einsum
 from torchmagic.mismatch.indices import embedding, indexing
 from torchmagic.mismatch.joining import joining
-from torchmagic.mismatch.linear import linear
+from torchmagic.mismatch.linear import direct_linear, linear
 from torchmagic.mismatch.matmul import matmul
 from torchmagic.mismatch.normalization import normalization
 from torchmagic.mismatch.paired_loss import paired_loss
@@ -22,8 +22,8 @@ from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 
 _FAMILIES: tuple[Callable[[ShapeFailure], Explained | None], ...] = (
     saved_state, joining, class_loss, paired_loss, linear, convolution, pooling, normalization, recurrent, attention,
-    embedding, einsum, matmul, direct_convolution, broadcast, reshaping, unpacking, indexing, unequal_columns,
-    not_a_number,
+    embedding, einsum, matmul, direct_linear, direct_convolution, broadcast, reshaping, unpacking, indexing,
+    unequal_columns, not_a_number,
 )  # fmt: skip
 
 
