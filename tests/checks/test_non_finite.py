@@ -221,4 +221,62 @@ def test_what_is_added_to_such_a_record_is_judged(setup: str, record: str) -> No
     report = look(SETUP + SETTING.format(lr=1e30) + setup, TRAINING.format(record=record))
 
     assert [(f.rule, f.subject) for f in report.findings] == [("non-finite", "loss")]
-    assert f"{record}[3]" in report.findings[0].consequences
+    assert record in report.findings[0].consequences
+
+
+TRAINED = """
+net, X = nn.Linear(3, 1), torch.ones(8, 3)
+opt = torch.optim.Adam(net.parameters())
+for step in range(2):
+    opt.zero_grad()
+    loss = torch.sqrt(net(X) - 100).mean()
+    loss.backward()
+    opt.step()
+"""
+STATE = (
+    "opt.state[0]['exp_avg']",
+    "opt.state[0]['exp_avg_sq']",
+    "opt.state[1]['exp_avg']",
+    "opt.state[1]['exp_avg_sq']",
+)
+MODEL = ("net.weight", "net.bias", "net.weight.grad", "net.bias.grad", *STATE)
+
+
+@pytest.mark.parametrize(
+    ("cell", "consequences", "earlier"),
+    [("k = 3\n", MODEL, True), ("pred = net(X)\n", ("pred", *MODEL), False)],
+    ids=["a cell that does not touch it", "a cell that uses the model"],
+)
+def test_what_an_earlier_cell_trained_is_one_story(cell: str, consequences: tuple[str, ...], *, earlier: bool) -> None:
+    """Without the text of the training, the live objects tell that one loss reached all of it."""
+    report = look(SETUP, TRAINED, cell)
+
+    found = [(f.level, f.subject, f.consequences, f.earlier) for f in report.findings]
+    assert found == [("error", "loss", consequences, earlier)]
+
+
+def test_two_models_are_two_stories() -> None:
+    """An optimizer's step says nothing of the gradients of parameters that it does not have."""
+    cell = """
+first, second, X = nn.Linear(3, 1), nn.Linear(3, 1), torch.ones(8, 3)
+adam, sgd = torch.optim.Adam(first.parameters()), torch.optim.SGD(second.parameters(), lr=0.1, momentum=0.9)
+for step in range(2):
+    adam.zero_grad(); sgd.zero_grad()
+    one = torch.sqrt(first(X) - 100).mean()
+    two = torch.log((second(X) - 100).sqrt()).mean()
+    one.backward(); adam.step()
+    two.backward(); sgd.step()
+"""
+    report = look(SETUP, cell)
+
+    assert [(f.subject, f.line) for f in report.findings] == [("one", 6), ("two", 7)]
+    assert {name.split(".")[0] for name in report.findings[0].consequences} == {"first", "adam"}
+    assert {name.split(".")[0] for name in report.findings[1].consequences} == {"second", "sgd"}
+
+
+def test_five_hundred_losses_are_told_of_as_their_list() -> None:
+    """The entries of one list are one name, whether numbers or tensors."""
+    cell = TRAINED.replace("range(2)", "range(500)").replace("for step", "numbers, tensors = [], []\nfor step")
+    report = look(SETUP, cell + "    numbers.append(loss.item())\n    tensors.append(loss.detach())\n")
+
+    assert [(f.subject, f.consequences) for f in report.findings] == [("loss", ("tensors", *MODEL, "numbers"))]

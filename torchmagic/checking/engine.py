@@ -166,7 +166,7 @@ def _failure(name: str, problem: Exception) -> str:
 def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level, seconds: float) -> Report:
     source = facts.source
     heard = [f for f in raw if source is None or not source.is_silenced(f.rule, f.line)]
-    marked = [dataclasses.replace(f, earlier=not f.explains and facts.is_earlier(_root(f.subject))) for f in heard]
+    marked = [dataclasses.replace(f, earlier=not f.explains and _is_earlier(f, facts)) for f in heard]
     ordered = sorted(marked, key=lambda f: (f.earlier, -LEVELS.index(f.level), f.line or sys.maxsize))
     findings = [f for f in ordered if f.explains or at_least(f.level, level)]
     standing = 0
@@ -188,6 +188,11 @@ def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level,
         lessons=lessons,
         failed=issubclass(type(facts.error), Exception),  # an interrupt is no failure
     )
+
+
+def _is_earlier(finding: Finding, facts: Facts) -> bool:
+    """Tell whether neither the finding's variable nor one that it reached is this cell's business."""
+    return all(facts.is_earlier(_root(name)) for name in (finding.subject, *finding.consequences))
 
 
 def _still_stands(finding: Finding, facts: Facts) -> bool:

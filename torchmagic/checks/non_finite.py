@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from torchmagic.checking import Facts, Rule
@@ -63,9 +64,7 @@ class NonFinite(Rule):
                 "first": list(counts.first) if counts.first is not None else None,
                 "operation": subject.suspect.hazard.name if subject.suspect is not None else None,
             },
-            consequences=tuple(
-                dict.fromkeys(value.subject for value in subject.reached if value.subject != root.subject)
-            ),
+            consequences=tuple(_reached(subject)),
         )
 
 
@@ -93,13 +92,25 @@ def _count_words(counts: Counts) -> str:
 
 
 def _reach_words(subject: Outbreak) -> str:
-    names = list(dict.fromkeys(v.subject for v in subject.reached if v.subject != subject.root.subject))
+    names = _reached(subject)
     if not names or not subject.harmful:
         return ""
     shown = [f"`{name}`" for name in names[:_MOST_REACHED]]
     if len(names) > _MOST_REACHED:
         return f"; it reached {', '.join(shown)} and {len(names) - _MOST_REACHED} more"
     return f"; it reached {' and '.join(shown)}"
+
+
+def _reached(subject: Outbreak) -> list[str]:
+    """Return the paths that a root reached; several entries of one list or dict are told of as the list or dict."""
+    values = [value for value in subject.reached if value.subject != subject.root.subject]
+    entries = Counter(id(value.place.owner) for value in values if value.place.role == "item")
+    names = []
+    for value in values:
+        is_one_of_many = value.place.role == "item" and entries[id(value.place.owner)] > 1
+        parent = value.place.parent if is_one_of_many else None
+        names.append(parent.text if parent is not None else value.subject)
+    return list(dict.fromkeys(names))
 
 
 def _reason_words(subject: Outbreak, fix: Fix | None) -> str:

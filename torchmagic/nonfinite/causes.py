@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from torchmagic.nonfinite.bad_values import BadValue
@@ -63,8 +65,7 @@ class Causes:
 
     def _failed_at_once(self, group: set[Node]) -> bool:
         """Tell whether a record goes from an ordinary number to NaN; what explodes becomes large before."""
-        records = ((value, before) for node in group for value in node.values if (before := _before(value)))
-        return any(value.counts.nan and max(before) < _ORDINARY for value, before in records)
+        return any(value.counts.nan and before.largest < _ORDINARY for value, before in _records(group))
 
     def _brings_nonfinite(self, node: Node) -> bool:
         """Tell whether a written NaN is on the way to a node, in data that are no longer there."""
@@ -89,11 +90,7 @@ class Causes:
 
     def growth(self, group: set[Node]) -> Growth | None:
         """Return how a recorded list grew before its first bad number."""
-        for node in group:
-            for value in node.values:
-                if len(before := _before(value)) >= 2:
-                    return before[0], max(before)
-        return None
+        return next(((before.first, before.largest) for _, before in _records(group) if before.count >= 2), None)
 
     def line(self, root: Node, cause: Cause | None, blamed: Suspect | None) -> int | None:
         """Return the line of the cell to show for a root."""
@@ -117,13 +114,32 @@ class Causes:
         return next((d.line for d in own), None)
 
 
-def _before(value: BadValue) -> list[float]:
-    """Return the finite numbers recorded in a list before a bad one."""
-    owner, key = value.place.owner, value.place.key
-    if type(owner) is not list or type(key) is not int or value.role not in ("number", "tensor"):
-        return []
-    numbers = list(map(_magnitude, owner[:key]))
-    return [number for number in numbers if number is not None]
+@dataclass
+class _Record:
+    """The finite numbers at the beginning of a list, of which `read` entries were looked at."""
+
+    read: int = 0
+    count: int = 0
+    first: float = 0.0
+    largest: float = 0.0
+
+
+def _records(group: set[Node]) -> Iterator[tuple[BadValue, _Record]]:
+    """Yield the bad values that stand in lists behind finite numbers, each with those; every list is read once."""
+    for node in group:
+        records: dict[int, _Record] = {}
+        for value in node.values:
+            owner, key = value.place.owner, value.place.key
+            if type(owner) is not list or type(key) is not int or value.role not in ("number", "tensor"):
+                continue
+            record = records.setdefault(id(owner), _Record())
+            for number in map(_magnitude, owner[record.read : key]):
+                if number is not None:
+                    record.first = record.first if record.count else number
+                    record.count, record.largest = record.count + 1, max(record.largest, number)
+            record.read = max(record.read, key)
+            if record.count:
+                yield value, record
 
 
 def _magnitude(value: Any) -> float | None:

@@ -120,8 +120,8 @@ class Outbreaks:
         )
 
     def _shares_statement(self, node: Node, root: Node) -> bool:
-        steps = {definition.step for definition in root.definitions if definition.step is not None}
-        return any(definition.step in steps for definition in node.definitions)
+        made = {(d.step, d.value) for d in root.definitions if d.step is not None}
+        return any((d.step, d.value) in made for d in node.definitions)
 
     def _note(self, node: Node) -> Outbreak:
         cause: Cause | None = "data" if self.harm.is_data(node) else None
@@ -145,11 +145,11 @@ def _components(nodes: list[Node]) -> Iterator[set[Node]]:
             if node in group:
                 continue
             group.add(node)
-            steps = {d.step for d in node.definitions if d.step is not None and d.how == "="}
-            waiting += [
-                other for other in left
-                if other in node.sources or node in other.sources or any(d.step in steps for d in other.definitions)
-            ]  # fmt: skip
+            made = {(d.step, d.value) for d in node.definitions if d.step is not None and d.how == "="}
+            for other in left:
+                beside = any((d.step, d.value) in made for d in other.definitions)
+                if beside or other in node.sources or node in other.sources:
+                    waiting.append(other)
         yield group
         left = [node for node in left if node not in group]
 

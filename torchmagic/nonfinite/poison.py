@@ -13,6 +13,7 @@ from torchmagic.autograd_graph import is_trained_leaf
 from torchmagic.checking.facts import Facts
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.nonfinite.bad_values import BadValue, BadValues, bad_values, is_module
+from torchmagic.nonfinite.live_links import link_training, unlink_other_optimizers
 from torchmagic.source import Ref
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.flow import Flow
@@ -69,6 +70,8 @@ class Poison:
         self._finals = {d for node in self.nodes.values() for d in node.definitions}
         for node in self.nodes.values():
             node.sources = set(self._sources(node))
+        unlink_other_optimizers(self.nodes.values())
+        link_training(list(self.nodes.values()))
 
     def _untie(self) -> None:
         """Let go of the values: the nodes refer to one another, and the flow to the graph."""
