@@ -36,7 +36,7 @@ def test_a_question_in_a_checked_cell_leaves_the_cell_its_report(run):
 
 def test_on_reports_once_for_cells_within_cells(run):
     """Only the outermost one is a cell that somebody typed."""
-    run("%torchcheck on")
+    run("import torch\n%torchcheck on")
 
     assert run("get_ipython().run_cell('x = 1')\nprint('last')").out.splitlines()[-1].startswith("torchcheck: ")
     assert run("get_ipython().run_cell('x = 1')").reports == 1

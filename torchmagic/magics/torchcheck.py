@@ -81,8 +81,9 @@ class TorchcheckMagics(Magics):
             raise error
 
     def _report_after_every_cell(self, options: Options) -> None:
-        from torchmagic.checking import Memory
+        from torchmagic.checking import Memory, rules
 
+        rules()  # read the rules now, so that the first cell does not wait for them
         memory = Memory()
 
         def make(cell: OpenCell) -> CheckRequest | None:
