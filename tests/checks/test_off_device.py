@@ -26,7 +26,7 @@ class Shifted(nn.Module):
 shifted = Shifted().to(DEV)
 y = shifted(torch.ones(2, 4, device=DEV))
 """,
-        [("Shifted.shift", 7)],
+        [("Shifted.shift", 2)],
     ),
     "table that a function is applied to": (
         """
@@ -745,7 +745,7 @@ with gpu:
     report = look(SETUP, cell, only=["off-device"])
 
     assert [f.message for f in report.findings] == [
-        "`w`: is on cpu, `x` is on cuda:0, and this line needs all of them on one device; move `w`"
+        "`w` is on cpu, and `x` is on cuda:0: this line needs them on one device; move `w`"
     ]
 
 

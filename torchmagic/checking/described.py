@@ -18,13 +18,18 @@ def described_operands(line: FailingLine) -> dict[str, str]:
 def described(value: Any, *, on: bool = False) -> str:
     """Say what a tensor or module is: dtype and sizes, or the class; and where it is, when asked."""
     if kind_of_value(value) == "module":
-        name = type(value).__name__
-        words = f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
+        words = with_article(type(value).__name__)
         where = " and ".join(sorted(devices.devices_of_module(value))) if on else ""
     else:
         words = f"{dtype_word(value)} {sizes(value)}"
         where = (devices.device_of(value) or "") if on else ""
     return f"{words} on {where}" if where else words
+
+
+def with_article(name: str) -> str:
+    """Return a class's name with its article: `a Linear`, `an LSTM`."""
+    vowel = name[:1] in "AEIOU" or name.startswith(("LSTM", "RNN", "MSE", "NLL"))
+    return f"{'an' if vowel else 'a'} {name}"
 
 
 def dtype_word(tensor: Any) -> str:

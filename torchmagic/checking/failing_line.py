@@ -9,7 +9,7 @@ from typing import Any
 
 from torchmagic.checking.expressions import follow
 from torchmagic.checking.facts import Facts, FailedFrame
-from torchmagic.checking.failing_node import running_expression
+from torchmagic.checking.failing_node import running_expression, runs_in
 from torchmagic.kinds import TorchKind, kind_of_value
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Ref, Step, ref_of
@@ -114,6 +114,8 @@ def _step_at(facts: Facts, frame: FailedFrame) -> Step | None:
         and step.line <= frame.line <= (step.node.end_lineno or step.line)
         and not isinstance(step.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
     ]
+    if len(around) > 1:  # several statements may stand on one line
+        around = [step for step in around if runs_in(facts, frame, step.node)] or around
     return min(around, key=lambda step: (step.node.end_lineno or step.line) - step.line, default=None)
 
 

@@ -38,6 +38,15 @@ def running_expression(facts: Facts, frame: FailedFrame, step: Step) -> ast.AST 
     )
 
 
+def runs_in(facts: Facts, frame: FailedFrame, node: ast.stmt) -> bool:
+    """Tell whether what a frame was running stands within a statement; True where that is not told."""
+    span = _failing_span(facts, frame)
+    if span is None:
+        return True
+    start, column, end, end_column = _span(node)
+    return (start, column) <= span[:2] and span[2:] <= (end, end_column)
+
+
 def kernel_frames(facts: Facts) -> int:
     """Return how many of the innermost frames belong to an operation that has none on ordinary tensors."""
     is_kernel: list[bool] = []

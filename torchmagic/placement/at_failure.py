@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torchmagic import devices
@@ -98,13 +98,17 @@ def _mismatch(facts: Facts) -> Mismatch | None:
 def _strays(facts: Facts, line: FailingLine, *, to_host: bool) -> tuple[tuple[Operand, ...], str]:
     """Return the operands that have to move, and where to: from the host to the accelerator, except for numpy.
 
-    An index goes to what it selects from. Where Python tells which expression failed, only its operands are asked.
+    An index goes to what it selects from. Where Python tells which expression failed, its operands are asked first; the
+    rest of the statement follows them, but for what a comprehension runs over.
     """
-    running = line.operands_running(facts)
-    counted = [o for o in running if not o.converted and home_of(o) and not _is_exempt(o)]
+    counted = _counted(line.operands_running(facts))
     if devices.is_index_refusal(facts.error):
         away = tuple(o for o in counted if o.index)
         return away, next((home_of(o) for o in counted if not o.index), devices.HOST)
+    receiver = _receiver(line)
+    if receiver is not None and home_of(receiver):
+        away = tuple(o for o in counted if o is not receiver and home_of(o) != home_of(receiver))
+        return away, home_of(receiver)
     if to_host:
         away = tuple(o for o in counted if o.kind == "tensor" and home_of(o) != devices.HOST)
         return away, devices.HOST
@@ -113,9 +117,23 @@ def _strays(facts: Facts, line: FailingLine, *, to_host: bool) -> tuple[tuple[Op
     if len(homes) < 2 or not accelerators:
         return (), ""
     wanted = _wanted(counted, accelerators)
-    strays = [o for o in counted if home_of(o) != wanted and (o.kind == "tensor" or o.called)]
+    walks = [node.iter for node in ast.walk(line.step.node) if isinstance(node, ast.comprehension)]
+    walked = {id(part) for whole in walks for part in ast.walk(whole)}
+    rest = [o for o in _counted(line.operands) if o not in counted and id(o.node) not in walked]
+    strays = [o for o in (*counted, *rest) if home_of(o) != wanted and (o.kind == "tensor" or o.called)]
     in_order = sorted(strays, key=lambda o: o.index)
     return _each_once(in_order), wanted
+
+
+def _counted(operands: Iterable[Operand]) -> list[Operand]:
+    return [o for o in operands if not o.converted and home_of(o) and not _is_exempt(o)]
+
+
+def _receiver(line: FailingLine) -> Operand | None:
+    """Return the tensor that the statement gives new data or a gradient: what it is given has to come to it."""
+    targets = line.step.node.targets if isinstance(line.step.node, ast.Assign) else []
+    holders = [target.value for target in targets if isinstance(target, ast.Attribute)]
+    return next((operand for operand in line.operands if operand.node in holders), None)
 
 
 def _wanted(operands: list[Operand], accelerators: list[str]) -> str:
