@@ -17,7 +17,7 @@ from torchmagic.mismatch.shape_words import Shape, shape_of
 from torchmagic.mismatch.sizes import Sizes
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source.edits import first_words
-from torchmagic.source.refs import ref_of
+from torchmagic.source.refs import bare_name, ref_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,15 @@ class FailedCall:
     def call_node(self) -> ast.Call | None:
         """The call that failed, as it is written."""
         calls = [node for node in self.expressions if isinstance(node, ast.Call)]
+        if len(calls) > 1 and self.calls:
+            outer = self.calls[-1]
+            calls = [node for node in calls if self._runs(node, outer)]
         return calls[0] if len(calls) == 1 else None
+
+    def _runs(self, node: ast.Call, outer: LibraryCall) -> bool:
+        """Tell whether a call runs a library's function."""
+        called = self.sizes.live(node.func)
+        return called is outer.module if outer.module is not None else bare_name(node.func) == outer.function
 
     @cached_property
     def layer(self) -> Any:
@@ -118,6 +126,8 @@ class FailedCall:
         if shape is None:
             return None
         node = self._node_of(value, shape)
+        if node is not None and kind_of_value(live := self.sizes.live(node)) == "tensor" and live is not value:
+            return self.part_of_node(node)
         if node is None:
             node = next((o.node for o in self.here.operands if self.sizes.live(o.node) is value), None)
         path = self._path(value, node)
@@ -168,8 +178,8 @@ class FailedCall:
         node = self._argument([name for name in outer.arguments if name != "self"], next(iter(names), ""))
         if node is None or (live := self.sizes.live(node)) is value:
             return node
-        if live is not MISSING:
-            return None  # the library gave its parameter another value
+        if live is not MISSING:  # the library gave its parameter another value, or put a dimension of 1 around it
+            return node if outer.module is self.layer is not None and _is_view(value, live) else None
         written = self.sizes.shape(node)
         passed_on = outer.module is not None and outer.module is not self.layer
         return node if written == shape or (written is None and not passed_on) else None
@@ -201,3 +211,11 @@ class FailedCall:
         if entered is None or inner is not self.calls[-1].module or self.sizes.live(entered) is not MISSING:
             return "what it is given"
         return f"`{first_words(self.source, entered)}`"
+
+
+def _is_view(value: Any, whole: Any) -> bool:
+    """Tell whether a tensor is all of another one in other dimensions."""
+    if kind_of_value(whole) != "tensor" or value.numel() != whole.numel():
+        return False
+    base = value._base  # noqa: SLF001 (the same, public under no name)
+    return base is not None and (base is whole or base is whole._base)  # noqa: SLF001

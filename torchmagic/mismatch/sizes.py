@@ -45,6 +45,7 @@ _REARRANGES = frozenset(
 )  # fmt: skip
 """Methods and functions whose result has sizes that torch works out itself."""
 
+_TAKES_APART = frozenset({"unbind", "chunk", "split"})
 _MAKES = frozenset({"randn", "rand", "zeros", "ones", "empty"})
 _TURNS = frozenset({"T", "mT", "H", "mH", "data", "real"})
 _KEEPING_LAYERS = frozenset(
@@ -130,7 +131,7 @@ class Sizes:
         values: list[Any] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
-                values += self._known(node.value)
+                values += tuple.__iter__(self._known(node.value))
             else:
                 values.append(self._value(node))
         return tuple(values)
@@ -138,7 +139,9 @@ class Sizes:
     def _operation(self, node: ast.BinOp) -> Any:
         left, right = self._known(node.left), self._known(node.right)
         if kind_of_value(left) != "tensor" and kind_of_value(right) != "tensor":
-            return _ON_NUMBERS[type(node.op)](left, right)
+            numbers = type(left) in (int, float) and type(right) in (int, float)
+            joined = type(left) is tuple and type(right) is tuple and isinstance(node.op, ast.Add)
+            return _ON_NUMBERS[type(node.op)](left, right) if numbers or joined else UNKNOWN
         if isinstance(node.op, ast.MatMult):
             return sys.modules["torch"].matmul(left, right)
         return _broadcast(left, right)
@@ -173,6 +176,8 @@ class Sizes:
         if name in _MAKES and not first:
             sizes = arguments[0] if arguments and type(arguments[0]) is tuple else arguments
             return sys.modules["torch"].empty(sizes, device="meta")
+        if name in _TAKES_APART and max(arguments[0].shape) > _MOST_ELEMENTS:
+            return UNKNOWN
         return function(*arguments, **options) if name in _REARRANGES else UNKNOWN
 
     def _layer(self, layer: Any, given: Any) -> Any:
