@@ -2,97 +2,137 @@
 
 from __future__ import annotations
 
-import ast
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from torchmagic import devices
-from torchmagic.autograd_graph import is_trained_leaf
 from torchmagic.checking import Facts
-from torchmagic.checking.expressions import kind_of
-from torchmagic.findings import Fix
 from torchmagic.kinds import is_from_torch, kind_of_value
 from torchmagic.namespace import Seen
-from torchmagic.namespace.children import module_internals
+from torchmagic.placement.attribute_writes import Origin, origin_of
 from torchmagic.placement.misplaced import Misplaced
-from torchmagic.source import SourceText, Write
-from torchmagic.source.attribute_uses import Attribute, attribute_uses
-from torchmagic.source.edits import replace_all, spelled
-from torchmagic.source.transfers import is_transfer
+from torchmagic.placement.moves import Move, last_move, line_of_move, moves
+from torchmagic.placement.plain_parts import PlainPart, plain_attributes, plain_parts
+from torchmagic.placement.registering import advice_for, registering_fix
+from torchmagic.source.attribute_names import Attribute
+from torchmagic.source.attribute_uses import AttributeUses, attribute_uses, is_read_anywhere
 
-_CONTAINERS = (list, tuple, dict)
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """An attribute of a module or of its class, and what it leads to that is elsewhere."""
+
+    module: Seen
+    name: str
+    value: Any
+    owner: Any
+    strays: list[PlainPart]
+
+    @property
+    def has_layers(self) -> bool:
+        return any(kind_of_value(stray.value) == "module" for stray in self.strays)
 
 
 def left_in_module(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
     """Judge the plain attributes of one module."""
     module = seen.obj
-    home = _home(seen)
-    if is_from_torch(type(module)) or home is None or devices.is_split_on_purpose(module):
+    if is_from_torch(type(module)) or devices.is_split_on_purpose(module):
         return
-    if home == "meta" and not _moves_modules(facts):
-        return  # a skeleton, built without data
-    for name, value in list(object.__getattribute__(module, "__dict__").items()):
-        if name in module_internals():
-            continue
-        strays = [part for part in _parts(value) if _is_elsewhere(part, home)]
-        if strays and _is_used(facts, module, name, strays) and not _is_cache(facts, seen, name, value):
-            yield _misplaced(facts, seen, (name, value), strays, home)
+    home = _home(facts, seen)
+    if home is None or (home == "meta" and not any(True for _ in moves(facts))):
+        return  # on meta without a move, it is a skeleton that was built without data
+    for name, value, owner in plain_attributes(module):
+        strays = [
+            part
+            for part in plain_parts(value, facts.found.names)
+            if _is_elsewhere(part.value, home) and not part.is_kept_by_device
+        ]
+        held = _Held(seen, name, value, owner, strays)
+        if strays and _is_left_behind(facts, held):
+            yield _misplaced(facts, held, home)
 
 
-def _home(seen: Seen) -> str | None:
-    """Return the device of a module, or that of the module it is a part of when it has no tensors itself."""
+def _home(facts: Facts, seen: Seen) -> str | None:
+    """Return the device of a module; without tensors of its own, that of what it is a part of, or of its last move."""
     place = seen.places[0]
     home = devices.home_of(seen.obj)
     while home is None and place.role == "submodule" and place.parent is not None:
         if devices.devices_of_module(place.owner):
             return devices.home_of(place.owner)
         place = place.parent
+    if home is None and not devices.devices_of_module(seen.obj):
+        reaching = [move for move in moves(facts) if move.reaches(seen.obj)]
+        wanted = reaching[-1].device if reaching else None
+        return wanted if wanted != devices.HOST else None
     return home
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield the tensors and modules of an attribute, through one level of builtin containers."""
-    if kind_of_value(value) is not None:
-        yield value
-    elif type(value) in _CONTAINERS:
-        yield from (
-            part for part in (value.values() if type(value) is dict else value) if kind_of_value(part) is not None
-        )
 
 
 def _is_elsewhere(part: Any, home: str) -> bool:
     kind = kind_of_value(part)
     if kind == "tensor":
         device = devices.device_of(part)
-        return device is not None and device != home and not devices.is_scalar(part)
+        return device is not None and not devices.same(device, home) and not devices.is_scalar(part)
     own = devices.home_of(part) if kind == "module" else None
-    return own is not None and own != home
+    return own is not None and not devices.same(own, home)
 
 
-def _is_used(facts: Facts, module: Any, name: str, strays: list[Any]) -> bool:
-    """Tell whether the class uses the attribute beside other tensors without looking after its device."""
+def _is_left_behind(facts: Facts, held: _Held) -> bool:
+    """Tell whether the module needs what the attribute holds, and does not look after its device."""
     if facts.program is None:
         return False
-    classes = frozenset(kind.__name__ for kind in type.__getattribute__(type(module), "__mro__")[:-1])
-    plain = frozenset(object.__getattribute__(module, "__dict__")) - {name}
-    modules = frozenset(n for n, value in facts.found.names.items() if type(value) is types.ModuleType)
-    uses = attribute_uses(facts.program, Attribute(name, classes, plain, modules))
+    uses = _uses(facts, held)
     if uses.looked_after:
         return False
-    if uses.mixed:
+    if uses.mixed or (uses.read and _failed_inside(facts, held.module.obj)):
         return True
-    layers = [stray for stray in strays if kind_of_value(stray) == "module"]
-    return bool(layers) and not any(_has_other_holder(facts, layer, module) for layer in layers)
+    if held.has_layers:
+        layers = [stray.value for stray in held.strays if kind_of_value(stray.value) == "module"]
+        return not any(_has_other_holder(facts, layer, held.module.obj) for layer in layers)
+    return _is_unread_constant(facts, held)
 
 
-def _is_cache(facts: Facts, seen: Seen, name: str, value: Any) -> bool:
-    """Tell whether a container of tensors is filled outside of the constructor, by device or shape perhaps."""
-    if type(value) not in _CONTAINERS or any(kind_of_value(part) != "tensor" for part in _parts(value)):
+def _uses(facts: Facts, held: _Held) -> AttributeUses:
+    """Read how the class uses the attribute, and how the class of a plain object on the way uses its own."""
+    if facts.program is None:
+        return AttributeUses()
+    modules = frozenset(n for n, value in facts.found.names.items() if type(value) is types.ModuleType)
+    plain = frozenset(object.__getattribute__(held.module.obj, "__dict__")) - {held.name}
+    inner = frozenset(name for stray in held.strays for name in stray.inner)
+    found = attribute_uses(facts.program, Attribute(held.name, _class_names(held.module.obj), plain, modules, inner))
+    for name, classes in {(s.inner[-1], _class_names(s.holder)) for s in held.strays if s.inner}:
+        found |= attribute_uses(facts.program, Attribute(name, classes, modules=modules))
+    return found
+
+
+def _class_names(thing: Any) -> frozenset[str]:
+    return frozenset(kind.__name__ for kind in type.__getattribute__(type(thing), "__mro__")[:-1])
+
+
+def _is_unread_constant(facts: Facts, held: _Held) -> bool:
+    """Tell whether the attribute is a constant of the class that the program never reads, so that the next cell will.
+
+    One that it reads without mixing it is used right; a vector of integers may be indices, which belong on the host.
+    """
+    program = facts.program
+    if program is None or any(stray.inner for stray in held.strays):
         return False
-    fills = [w for w in _bindings(facts, seen, name) if w.step.scope.name == "__init__" and w.value is not None]
-    return not any(
-        ast.unparse(write.value).strip("[]{}() ") not in ("", "dict", "list") for write in fills if write.value
+    if all(not stray.value.is_floating_point() and stray.value.dim() == 1 for stray in held.strays):
+        return False
+    origin = origin_of(facts, held.module.obj, held.name, held.owner)
+    if origin is None or not origin.is_in_constructor:
+        return False
+    return not is_read_anywhere(program, Attribute(held.name, _class_names(held.module.obj)))
+
+
+def _failed_inside(facts: Facts, module: Any) -> bool:
+    """Tell whether the cell ended with torch's complaint about devices, in a method of the module or of its owner."""
+    if not devices.is_mismatch(facts.error):
+        return False
+    running = [value for frame in facts.failed_frames for value in frame.variables.values()]
+    return any(
+        part is module for value in running if kind_of_value(value) == "module" for part in devices.submodules(value)
     )
 
 
@@ -102,103 +142,62 @@ def _has_other_holder(facts: Facts, layer: Any, module: Any) -> bool:
     return seen is not None and any(all(link.owner is not module for link in place.chain) for place in seen.places)
 
 
-def _moves_modules(facts: Facts) -> bool:
-    """Tell whether the cell moves a module, so that a device without data stands in for an accelerator."""
-    for call, step in facts.program.calls if facts.program is not None else ():
-        receiver = call.func.value if is_transfer(call) and isinstance(call.func, ast.Attribute) else None
-        if receiver is not None and kind_of(facts, receiver, step) == "module":
-            return True
-    return False
-
-
-def _misplaced(facts: Facts, seen: Seen, attribute: tuple[str, Any], strays: list[Any], home: str) -> Misplaced:
-    name, value = attribute
-    found = facts.found.find(value)
-    path = f"{seen.subject}.{name}"
-    if found is not None:
-        path = next((place.text for place in found.places if place.owner is seen.obj), found.subject)
-    is_layers = kind_of_value(strays[0]) == "module"
-    device = str(devices.home_of(strays[0]) if is_layers else devices.device_of(strays[0]))
-    write = _binding(facts, seen, name)
-    if is_layers:
-        count = f"{len(strays)} layer{'s' * (len(strays) > 1)}"
-        fact = (
-            f"{count} here stayed on {device} while the rest of `{seen.subject}` is on {home}: a plain "
-            f"{type(value).__name__} hides layers from `.to()`; use `{_registered_container(value)}`"
-        )
-    else:
-        advice = "register it as a buffer" if kind_of_value(value) == "tensor" else "register each tensor as a buffer"
-        if is_trained_leaf(strays[0]):
-            advice = "make it an `nn.Parameter`"
-        fact = (
-            f"a plain attribute, on {device}, while the parameters of `{seen.subject}` are on {home}: `.to()` does not "
-            f"reach it; {advice}"
-        )
+def _misplaced(facts: Facts, held: _Held, home: str) -> Misplaced:
+    first = held.strays[0].value
+    is_layer = kind_of_value(first) == "module"
+    device = str(devices.home_of(first) if is_layer else devices.device_of(first))
+    origin = origin_of(facts, held.module.obj, held.name, held.owner)
     return Misplaced(
-        subject=path,
-        fact=fact,
-        objects=(*strays, *(t for stray in strays if is_layers for t in devices.all_tensors(stray))),
+        subject=_path(facts, held),
+        fact=_fact(held, device, home, is_layer=is_layer),
+        objects=tuple(thing for stray in held.strays for thing in _with_tensors(stray.value)),
         device=device,
         wanted=home,
-        line=facts.line_of(write) if write is not None else None,
-        others=(seen.subject,),
-        fix=_fix(facts, write, name, value, is_layers=is_layers) if write is not None else None,
+        line=_line(facts, held, origin),
+        others=(held.module.subject,),
+        fix=registering_fix(facts, origin, held.name, held.value) if held.owner is held.module.obj else None,
     )
 
 
-def _registered_container(value: Any) -> str:
-    return "nn.ModuleDict" if type(value) is dict else "nn.ModuleList"
+def _with_tensors(thing: Any) -> list[Any]:
+    return [thing, *devices.all_tensors(thing)] if kind_of_value(thing) == "module" else [thing]
 
 
-def _bindings(facts: Facts, seen: Seen, name: str) -> list[Write]:
-    classes = {kind.__name__ for kind in type.__getattribute__(type(seen.obj), "__mro__")[:-1]}
-    return [
-        write
-        for write in (facts.program.writes if facts.program is not None else ())
-        if write.kind == "bind"
-        and write.target.steps == (("attr", name),)
-        and write.step.scope.class_name in classes
-        and write.step.scope.parameters[:1] == [write.target.root]
-    ]
+def _path(facts: Facts, held: _Held) -> str:
+    found = facts.found.find(held.value)
+    if found is None:
+        return f"{held.module.subject}.{held.name}"
+    own = next((place.text for place in found.places if place.owner is held.owner), found.subject)
+    inner = held.strays[0].inner
+    only = facts.found.find(held.strays[0].value) if inner and len(held.strays) == 1 else None
+    return only.subject if only is not None else own
 
 
-def _binding(facts: Facts, seen: Seen, name: str) -> Write | None:
-    """Return the last statement of the class that gives the attribute a value."""
-    found = _bindings(facts, seen, name)
-    filled = [w for w in found if not (isinstance(w.value, ast.Constant) and w.value.value is None)]
-    return filled[-1] if filled else None
+def _line(facts: Facts, held: _Held, origin: Origin | None) -> int | None:
+    """Return the line that holds the attribute, else the line that moves the module."""
+    if origin is not None and (line := origin.line_in_cell(facts)) is not None:
+        return line
+    move: Move | None = last_move(facts, held.module.obj)
+    return line_of_move(facts, move)
 
 
-def _fix(facts: Facts, write: Write, name: str, value: Any, *, is_layers: bool) -> Fix | None:
-    """Register what is held, where one statement of the constructor, on one line, holds it."""
-    source, node = write.step.scope.unit.source, write.step.node
-    in_constructor = write.step.scope.name == "__init__" and write.step.scope.unit.is_cell
-    if not in_constructor or write.value is None or node.end_lineno != node.lineno or write.position is not None:
-        return None
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Attribute):
-        return None
-    owner, text = write.target.root, spelled(source, write.value)
-    if is_layers:
-        container = f"{_nn(facts)}.{'ModuleDict' if type(value) is dict else 'ModuleList'}"
-        empty = isinstance(write.value, (ast.List, ast.Dict)) and not ast.unparse(write.value).strip("[]{}")
-        return _on_its_line(source, node, f"{owner}.{name} = {container}({'' if empty else text})")
-    if kind_of_value(value) != "tensor":
-        return None
-    if is_trained_leaf(value):
-        caveat = "It becomes a parameter, which an optimizer trains."
-        return _on_its_line(source, node, f"{owner}.{name} = {_nn(facts)}.Parameter({text})", caveat)
-    return _on_its_line(source, node, f'{owner}.register_buffer("{name}", {text}, persistent=False)')
-
-
-def _on_its_line(source: SourceText, statement: ast.stmt, text: str, caveat: str = "") -> Fix | None:
-    """Put a statement in the place of another, and keep what else stands on the line."""
-    line = replace_all(source, statement.lineno, {statement: text})
-    return Fix(line, caveat) if line is not None else None
-
-
-def _nn(facts: Facts) -> str:
-    """Write `torch.nn` as the notebook does."""
-    for name, value in facts.found.names.items():
-        if type(value) is types.ModuleType and value.__name__ == "torch.nn":
-            return name
-    return "torch.nn"
+def _fact(held: _Held, device: str, home: str, *, is_layer: bool) -> str:
+    owner, kind = held.module.subject, type(held.value).__name__
+    if is_layer:
+        count = f"{len(held.strays)} layer{'s' * (len(held.strays) > 1)}"
+        rest = "the rest of `{}` is on {}" if devices.devices_of_module(held.module.obj) else "`{}` was moved to {}"
+        hides = "an attribute set past `nn.Module`" if kind_of_value(held.value) == "module" else f"a plain {kind}"
+        return (
+            f"{count} here stayed on {device} while {rest.format(owner, home)}: {hides} hides layers from `.to()`; "
+            f"{advice_for(held.value, held.strays[0].value)}"
+        )
+    if held.owner is not held.module.obj:
+        what = f"a tensor of the class {held.owner.__name__}"
+    elif held.strays[0].inner:
+        what = f"inside a plain {kind}"
+    else:
+        what = "a plain attribute"
+    return (
+        f"{what}, on {device}, while the parameters of `{owner}` are on {home}: `.to()` does not reach it; "
+        f"{advice_for(held.value, held.strays[0].value)}"
+    )

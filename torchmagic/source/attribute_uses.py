@@ -3,92 +3,130 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from torchmagic.source.attribute_names import (
+    ASKS_ONLY,
+    LOOKS_THROUGH,
+    Attribute,
+    Names,
+    continues,
+    is_it,
+    new_aliases,
+    wrapped,
+)
 from torchmagic.source.program import Program
+from torchmagic.source.refs import bare_name
 from torchmagic.source.scopes import Scope, Step
 from torchmagic.source.transfers import is_transfer, transfers
-from torchmagic.source.writes import writes_of
 
-_ASKS_ONLY = frozenset({"shape", "dtype", "ndim", "size", "dim", "numel", "requires_grad", "tolist", "item"})
 _PLACES_ITSELF = frozenset({"device", "type_as", "get_device", "is_cuda"})
-_LOOKS_THROUGH = frozenset({"values", "items", "get"})
+_FORWARD = frozenset({"forward", "__call__"})
 
 
 @dataclass(frozen=True)
 class AttributeUses:
-    """What the methods do with `self.name`: whether it meets other tensors, and whether its device is looked after."""
+    """What the methods do with `self.name`.
+
+    `read`: some statement mentions it; `mixed`: it meets other tensors; `looked_after`: its device is cared for.
+    """
 
     mixed: bool = False
     looked_after: bool = False
+    read: bool = False
+
+    def __or__(self, other: AttributeUses) -> AttributeUses:
+        return AttributeUses(
+            self.mixed or other.mixed, self.looked_after or other.looked_after, self.read or other.read
+        )
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """The attribute in question, and names that are no tensors of another device beside it.
+def attribute_uses(program: Program, attribute: Attribute, *, through: int = 2) -> AttributeUses:
+    """Read the methods of a class that its forward pass or the cell runs.
 
-    `classes` are the class and its bases; `plain` are the other attributes that no move reaches; `modules` are the
-    imported modules.
+    Args:
+        program: the cell and the functions it uses.
+        attribute: what to look for.
+        through: how many properties and methods that return it are followed.
     """
-
-    name: str
-    classes: frozenset[str]
-    plain: frozenset[str] = frozenset()
-    modules: frozenset[str] = frozenset()
-
-
-def attribute_uses(program: Program, attribute: Attribute) -> AttributeUses:
-    """Read the methods of a class that its forward pass or the cell runs."""
-    mixed = looked_after = False
+    found = AttributeUses()
     for scope in _methods(program, attribute.classes):
+        names = Names(attribute.classes | {scope.parameters[0]}, set())
         steps = [step for step in program.steps if step.scope is scope]
         moves_something = any(True for step in steps for own in step.own_expressions() for _ in transfers(own))
-        aliases: set[str] = set()
         for step in steps:
-            aliases |= _new_aliases(step, scope, attribute, aliases)
-            for node, chain in _uses(step, scope, attribute, aliases):
-                if any(_cares(part) for part in chain):
-                    looked_after = True
-                elif _mixes(node, chain, scope, attribute, aliases):
-                    mixed = True
-                    looked_after = looked_after or moves_something
-    return AttributeUses(mixed, looked_after)
+            names.aliases |= new_aliases(step, attribute, names)
+            for node, chain in _uses(step, attribute, names):
+                use = _use(program, node, chain, attribute, names)
+                found |= AttributeUses(use.mixed, use.looked_after or (use.mixed and moves_something), read=True)
+                if isinstance(chain[-1], ast.Return):
+                    if scope.name in _FORWARD:
+                        found |= AttributeUses(mixed=True)  # a layer's result is computed with
+                    elif through:
+                        returned = replace(attribute, name=scope.name, inner=frozenset())
+                        found |= attribute_uses(program, returned, through=through - 1)
+    return found
+
+
+def _use(program: Program, node: ast.expr, chain: list[ast.AST], attribute: Attribute, names: Names) -> AttributeUses:
+    """Judge one mention of the attribute."""
+    if any(_cares(part) for part in chain):
+        return AttributeUses(looked_after=True)
+    if attribute.inner and not any(isinstance(part, ast.Attribute) and part.attr in attribute.inner for part in chain):
+        return AttributeUses()  # another field of the object
+    if not _mixes(program, node, chain, attribute, names):
+        return AttributeUses()
+    return AttributeUses(mixed=True, looked_after=any(_is_cared_for_inside(program, part) for part in chain))
+
+
+def is_read_anywhere(program: Program, attribute: Attribute) -> bool:
+    """Tell whether any statement outside of the constructors reads an attribute of this name."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr == attribute.name and isinstance(node.ctx, ast.Load))
+        or (isinstance(node, ast.Constant) and node.value == attribute.name)
+        for step in program.steps
+        if not (step.scope.class_name in attribute.classes and step.scope.name == "__init__")
+        for own in step.own_expressions()
+        for node in ast.walk(own)
+    )
 
 
 def _methods(program: Program, classes: frozenset[str]) -> Iterator[Scope]:
-    """Yield the forward method, those it calls, and those that are called from outside of the class."""
+    """Yield the forward method, the methods and properties it uses, and those that are called from outside."""
     methods = [s for s in program.scopes if s.class_name in classes and s.parameters and s.name != "__init__"]
-    used = {"forward", "__call__"}
+    used = set(_FORWARD)
     for call, step in program.calls:
         if isinstance(call.func, ast.Attribute) and step.scope.class_name not in classes:
             used.add(call.func.attr)
     while True:
         reached = [scope for scope in methods if scope.name in used]
         inner = {
-            call.func.attr
-            for call, step in program.calls
-            if step.scope in reached and isinstance(call.func, ast.Attribute)
+            node.attr
+            for step in program.steps
+            if step.scope in reached
+            for own in step.own_expressions()
+            for node in ast.walk(own)
+            if isinstance(node, ast.Attribute)
         }
         if inner <= used:
             return iter(reached)
         used |= inner
 
 
-def _uses(
-    step: Step, scope: Scope, attribute: Attribute, aliases: set[str]
-) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
+def _uses(step: Step, attribute: Attribute, names: Names) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
     """Yield each mention of the attribute or of a local name for it, with what is done to it, innermost first."""
     parents = {
         child: node for own in step.own_expressions() for node in ast.walk(own) for child in ast.iter_child_nodes(node)
     }
     own_nodes = [node for own in step.own_expressions() for node in ast.walk(own)]
-    found = [node for node in own_nodes if isinstance(node, ast.expr) and _is_it(node, scope, attribute.name, aliases)]
+    found = [node for node in own_nodes if isinstance(node, ast.expr) and is_it(node, attribute.name, names)]
     for node in found:
         chain: list[ast.AST] = []
         inner: ast.AST = node
         while (parent := parents.get(inner)) is not None and (
-            _continues(parent, inner) or _wrapped(parent, attribute.modules) is inner
+            continues(parent, inner) or wrapped(parent, attribute.modules) is inner
         ):
             chain.append(parent)
             inner = parent
@@ -96,100 +134,62 @@ def _uses(
         yield node, chain
 
 
-def _new_aliases(step: Step, scope: Scope, attribute: Attribute, aliases: set[str]) -> set[str]:
-    """Return the local names that a statement makes stand for the attribute, an element of it, or what it becomes."""
-    name = attribute.name
-    return {
-        write.target.root
-        for write in writes_of(step)
-        if write.kind == "bind" and not write.target.steps and write.value is not None
-        if write.how == "for"
-        or not any(isinstance(part, (ast.BinOp, ast.Call)) for part in ast.walk(write.value))
-        or _is_it(_innermost(write.value, attribute.modules), scope, name, aliases)
-        if any(isinstance(p, ast.expr) and _is_it(p, scope, name, aliases) for p in ast.walk(write.value))
-    }
-
-
-def _is_it(node: ast.expr, scope: Scope, name: str, aliases: set[str]) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr == name and isinstance(node.value, ast.Name) and node.value.id == scope.parameters[0]
-    return isinstance(node, ast.Name) and node.id in aliases and isinstance(node.ctx, ast.Load)
-
-
-def _continues(parent: ast.AST, inner: ast.AST) -> bool:
-    """Tell whether `parent` is an attribute, an item or a method call of `inner`."""
-    if isinstance(parent, (ast.Attribute, ast.Subscript)):
-        return parent.value is inner
-    return isinstance(parent, ast.Call) and parent.func is inner and isinstance(inner, ast.Attribute)
-
-
-def _wrapped(node: ast.AST, modules: frozenset[str]) -> ast.expr | None:
-    """Return the one value that an expression computes with, if nothing else goes in: `torch.cos(v)`, `-v`, `2 * v`."""
-    if isinstance(node, ast.UnaryOp):
-        return node.operand
-    if isinstance(node, ast.BinOp):
-        sides = [side for side in (node.left, node.right) if not isinstance(side, ast.Constant)]
-        return sides[0] if len(sides) == 1 else None
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr in _ASKS_ONLY:
-        return None
-    root = node.func.value
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    rest = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
-    is_function = isinstance(root, ast.Name) and root.id in modules
-    return node.args[0] if is_function and node.args and all(isinstance(a, ast.Constant) for a in rest) else None
-
-
-def _innermost(node: ast.expr, modules: frozenset[str]) -> ast.expr:
-    """Return what an expression computes with through functions, constants, indices and methods without operands."""
-    while True:
-        inner = _wrapped(node, modules)
-        is_method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not is_transfer(node)
-        if inner is None and is_method and node.func.attr not in _ASKS_ONLY:  # type: ignore[attr-defined]
-            inner = node.func.value if all(isinstance(a, ast.Constant) for a in node.args) else None  # type: ignore[attr-defined]
-        if inner is None and isinstance(node, ast.Subscript):
-            inner = node.value
-        if inner is None:
-            return node
-        node = inner
-
-
 def _cares(part: ast.AST) -> bool:
+    if isinstance(part, ast.Subscript):
+        return any(isinstance(inner, ast.Attribute) and inner.attr == "device" for inner in ast.walk(part.slice))
     return is_transfer(part) or (isinstance(part, ast.Attribute) and part.attr in _PLACES_ITSELF)
 
 
-def _mixes(node: ast.expr, chain: list[ast.AST], scope: Scope, attribute: Attribute, aliases: set[str]) -> bool:
+def _is_cared_for_inside(program: Program, part: ast.AST) -> bool:
+    """Tell whether a call hands something to a function of the program that moves what it is given."""
+    if not isinstance(part, ast.Call) or not bare_name(part.func):
+        return False
+    inside = [step for step in program.steps if step.scope.name == bare_name(part.func)]
+    return any(
+        _cares(node) for step in inside for own in step.own_expressions() for node in ast.walk(own)
+    )  # fmt: skip
+
+
+def _mixes(program: Program, node: ast.expr, chain: list[ast.AST], attribute: Attribute, names: Names) -> bool:
     """Tell whether the attribute's values meet those of something else, in an operator or a call."""
-    if any(isinstance(part, ast.Attribute) and part.attr in _ASKS_ONLY for part in chain):
+    if any(isinstance(part, ast.Attribute) and part.attr in ASKS_ONLY for part in chain):
         return False
     end = chain[-1]
     if isinstance(end, ast.keyword):
         return True
-    meetings = [part for part in chain[:-1] if _takes_operands(part)]  # self.mask.mul(x)
+    meetings = [part for part in chain[:-1] if _takes_operands(program, part)]  # self.mask.mul(x)
     is_layer = isinstance(end, ast.Call) and end.func in (node, *chain[:-1])  # a layer of a list is called
-    if isinstance(end, (ast.BinOp, ast.Compare, ast.AugAssign)) or is_layer or _takes_operands(end):
+    if isinstance(end, (ast.BinOp, ast.Compare, ast.AugAssign)) or is_layer or _takes_operands(program, end):
         meetings.append(end)
     own = {id(part) for part in ast.walk(node)}
     for part in chain:
         own |= {id(inner) for inner in ast.walk(part.slice)} if isinstance(part, ast.Subscript) else set()
-    return any(_has_stranger(meeting, own, scope.parameters[0], attribute, aliases) for meeting in meetings)
+    return any(_has_stranger(meeting, own, attribute, names) for meeting in meetings)
 
 
-def _takes_operands(part: ast.AST) -> bool:
-    is_method_call = isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and bool(part.args)
-    return is_method_call and part.func.attr not in _LOOKS_THROUGH  # type: ignore[attr-defined]
+def _takes_operands(program: Program, part: ast.AST) -> bool:
+    """Tell whether a node is a call of a method, or of a function of the program, with arguments."""
+    if not isinstance(part, ast.Call) or not part.args:
+        return False
+    if isinstance(part.func, ast.Attribute):
+        return part.func.attr not in LOOKS_THROUGH
+    name = bare_name(part.func)
+    is_users = any(scope.name == name and scope.class_name is None for scope in program.scopes)
+    return bool(name) and is_users and not hasattr(builtins, name)
 
 
-def _has_stranger(meeting: ast.AST, own: set[int], this: str, attribute: Attribute, aliases: set[str]) -> bool:
+def _has_stranger(meeting: ast.AST, own: set[int], attribute: Attribute, names: Names) -> bool:
     """Tell whether an expression names anything besides the attribute that may be a tensor of another device."""
     if isinstance(meeting, ast.AugAssign) and not any(id(part) in own for part in ast.walk(meeting.value)):
         return False
+    functions = {id(part.func) for part in ast.walk(meeting) if isinstance(part, ast.Call)}
+    known = names.owners | attribute.modules | names.aliases
     for part in ast.walk(meeting):
-        if id(part) in own:
+        if id(part) in own or (id(part) in functions and isinstance(part, ast.Name)):
             continue
-        if isinstance(part, ast.Name) and part.id != this and part.id not in attribute.modules | aliases:
+        if isinstance(part, ast.Name) and part.id not in known:
             return True
-        is_own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == this
+        is_own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id in names.owners
         if is_own and part.attr not in attribute.plain | {attribute.name}:  # type: ignore[attr-defined]
             return True
     return False
