@@ -526,4 +526,21 @@ x, y = diff[1:-1, None], diff[2:, None]
 net = nn.Linear(1, 1)
 loss = F.mse_loss(net(x), y); loss.backward()
 """,
+    "prefixes in log space": """
+NEG_INF = -float("inf")
+logp = torch.randn(8, 6).log_softmax(-1)
+beams = {(): (0.0, NEG_INF)}
+for t in range(8):
+    grown = {}
+    for prefix, (blank, other) in beams.items():
+        total = torch.logaddexp(torch.tensor(blank), torch.tensor(other)).item()
+        b, n = grown.get(prefix, (NEG_INF, NEG_INF))
+        grown[prefix] = (torch.logaddexp(torch.tensor(b), logp[t, 0] + total).item(), n)
+        for c in logp[t, 1:].topk(2).indices.add(1).tolist():
+            key = prefix + (c,)
+            b, n = grown.get(key, (NEG_INF, NEG_INF))
+            start = blank if prefix and prefix[-1] == c else total
+            grown[key] = (b, torch.logaddexp(torch.tensor(n), logp[t, c] + start).item())
+    beams = dict(sorted(grown.items(), key=lambda pair: -max(pair[1]))[:4])
+""",
 }

@@ -2180,6 +2180,19 @@ for x, y in data:
 final_model = trainee
 trained_model = model
 """,
+    "a method of the same name on another object": """
+class Vector:
+    def step(self):
+        done = np.zeros(2, dtype=np.float32)
+        done[1] = 1.0
+        return np.ones(2), done
+environment = Vector()
+for _ in range(2):
+    seen, done = environment.step()
+    ended = torch.Tensor(done)
+    opt.step()
+rest = 1 - ended
+""",
 }
 
 

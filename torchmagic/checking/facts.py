@@ -73,7 +73,7 @@ class Facts:
         """The cell's statements and those of the functions it uses; None without a cell that parses."""
         if self.source is None or self.source.tree is None:
             return None
-        return Program(self.source, earlier_texts(self.found, self.source), self.runs)
+        return Program(self.source, earlier_texts(self.found, self.source), self.runs, self.is_foreign)
 
     def value(self, ref: Ref, scope: Scope | None = None) -> Any:
         """Return the live object a path leads to at the end of the cell, or MISSING.
@@ -116,6 +116,19 @@ class Facts:
             for part in parts_run_by(obj)
             for kind in type.__getattribute__(type(part), "__mro__")
         )
+
+    def is_foreign(self, ref: Ref, at: Scope, target: Scope) -> bool:
+        """Tell whether the method that the live object at a path has is not the one of a scope: `optimizer.step()`."""
+        obj = self.value(ref, at)
+        kind = type(obj)
+        if obj is MISSING or issubclass(kind, type):
+            return False
+        if kind is types.ModuleType:
+            return True
+        for base in type.__getattribute__(kind, "__mro__"):
+            if target.name in type.__getattribute__(base, "__dict__"):
+                return bool(base.__name__ != target.class_name)
+        return False
 
     def writes_to(self, seen: Seen) -> list[Write]:
         """Return the writes of the program whose target is the object or a container that holds it, in order."""

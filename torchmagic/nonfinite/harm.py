@@ -202,6 +202,8 @@ class Harm:
     def _number_harms(self, node: Node) -> bool:
         if self.is_constant(node) or (node.sources and all(map(self._is_bound, node.sources))):
             return False
+        if self._is_impossible(node):
+            return False
         recorded = any(d.how in _STORES and d.looped for d in node.definitions)
         return recorded or not self.is_tamed(node)
 
@@ -222,6 +224,12 @@ class Harm:
     def _is_bound(self, node: Node) -> bool:
         """Tell whether a node is an infinity that was written as a number, such as the first of the best losses."""
         return node.has("number") and not node.nan and self.is_constant(node)
+
+    def _is_impossible(self, node: Node) -> bool:
+        """Tell whether a node is the logarithm of a probability of zero: a written -Inf that sums of exp go on from."""
+        bounds = [other for other in self.poison.nodes.values() if self._is_bound(other)] if node.only_negative else []
+        reached = {node, *self.poison.downstream(node)}
+        return any(node in self.poison.downstream(bound) for bound in bounds) and any(map(self._is_selected, reached))
 
     def is_tamed(self, node: Node) -> bool:
         """Tell whether the text deals with the bad values, so that what was made from them is finite."""

@@ -57,6 +57,7 @@ class Program:
         earlier: texts of earlier cells and files, each with the names of the functions and classes to read from it.
         runs: tells whether an expression of the program runs a function of the program: it is given the path that is
             called or indexed and the scope of the function, and looks at the live objects.
+        is_foreign: tells that the method of this name that the live object at a path has is not the one of a scope.
     """
 
     def __init__(
@@ -64,9 +65,10 @@ class Program:
         cell: SourceText,
         earlier: Sequence[tuple[SourceText, set[str]]] = (),
         runs: Callable[[Ref, Scope, Scope, bool], bool] = lambda *_: False,
+        is_foreign: Callable[[Ref, Scope, Scope], bool] = lambda *_: False,
     ) -> None:
         self.cell = cell
-        self._runs = runs
+        self._runs, self._is_foreign = runs, is_foreign
         self.steps, self.scopes = read_unit(Unit(cell, is_cell=True))
         for text, names in earlier:
             steps, scopes = read_unit(Unit(text, is_cell=False), names)
@@ -127,7 +129,9 @@ class Program:
             function = node.func
             if method and name == scope.name:
                 if isinstance(function, ast.Attribute) and function.attr == name:
-                    yield Call(node, step, ref_of(function.value))
+                    receiver = ref_of(function.value)
+                    if receiver is None or not self._is_foreign(receiver, step.scope, scope):
+                        yield Call(node, step, receiver)
             elif method and isinstance(function, (ast.Name, ast.Attribute)):
                 yield Call(node, step, self._bound_by(node, step))
             elif not method:
