@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 
-# A wheel that is already on this machine is not downloaded again; pip speaks only when something is wrong.
-PIP_INSTALL = -m pip install -qq --disable-pip-version-check
+# A wheel that is already on this machine is not downloaded again; pip speaks only when something is wrong. Python
+# compiles a module when it is first imported: to compile all of them here takes longer than the rest.
+PIP_INSTALL = -m pip install -qq --disable-pip-version-check --no-compile
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
