@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import TracebackType
 from typing import Any
 
 from torchmagic.checking.memory import Memory
@@ -192,16 +193,21 @@ class Facts:
     @cached_property
     def failed_frames(self) -> list[FailedFrame]:
         """The user's frames of the error's traceback, the outermost first."""
-        frames: list[FailedFrame] = []
+        entries: list[tuple[TracebackType, bool]] = []
         trace = self.error.__traceback__ if self.error is not None else None
         while trace is not None:
-            frame, code = trace.tb_frame, trace.tb_frame.f_code
-            if is_user_file(code.co_filename):
-                is_cell = self.source is not None and is_text_of(code.co_filename, self.source)
-                frames.append(FailedFrame(code.co_filename, trace.tb_lineno, code.co_name, frame.f_locals, is_cell))
+            filename = trace.tb_frame.f_code.co_filename
+            if is_user_file(filename):
+                entries.append((trace, self.source is not None and is_text_of(filename, self.source)))
             trace = trace.tb_next
-        first = next((i for i, frame in enumerate(frames) if frame.is_cell), 0)
-        return frames[first:]  # what stands above the cell ran it
+        # What stands above the cell ran it, and still runs: such a frame would keep the values that it was asked for.
+        first = next((index for index, (_, is_cell) in enumerate(entries) if is_cell), 0)
+        return [_failed_frame(entry, is_cell) for entry, is_cell in entries[first:]]
+
+
+def _failed_frame(entry: TracebackType, is_cell: bool) -> FailedFrame:
+    code = entry.tb_frame.f_code
+    return FailedFrame(code.co_filename, entry.tb_lineno, code.co_name, entry.tb_frame.f_locals, is_cell)
 
 
 def parts_run_by(obj: Any) -> Iterator[Any]:
