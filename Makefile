@@ -2,9 +2,8 @@
 
 PYTHON ?= python3
 
-# A wheel that is already on this machine is not downloaded again; pip speaks only when something is wrong. Python
-# compiles a module when it is first imported: to compile all of them here takes longer than the rest.
-PIP_INSTALL = -m pip install -qq --disable-pip-version-check --no-compile
+# A wheel that is already on this machine is not downloaded again; pip speaks only when something is wrong.
+PIP_INSTALL = -m pip install -qq --disable-pip-version-check
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -44,7 +43,7 @@ clean:  ## remove the environments and everything that tests and tools left
 
 # The stamps: an environment is made again only when what it is made from has changed.
 .venv/installed: pyproject.toml constraints.txt
-	@echo "making .venv (a minute or two)"
+	@echo "making .venv (two or three minutes)"
 	@$(PYTHON) -m venv .venv
 	@.venv/bin/python $(PIP_INSTALL) -c constraints.txt -e '.[dev]'
 	@touch $@
