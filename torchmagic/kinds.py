@@ -129,6 +129,17 @@ def _module_of(value: Any) -> str:
     return kind.__module__ if kind.__name__ in ("ufunc", "_ArrayFunctionDispatcher") else ""
 
 
+def name_of(function: Any) -> str:
+    """Return the name of a live function, method or class; nothing of any other object, which may compute its name."""
+    kind = type(function)
+    if issubclass(kind, type):
+        return str(type.__getattribute__(function, "__name__"))
+    return str(function.__name__) if kind in _NAMED else ""
+
+
+_NAMED = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType)
+
+
 def is_complete_call(function: Any) -> bool:
     """Tell whether a function or class of PyTorch can be called without arguments."""
     try:

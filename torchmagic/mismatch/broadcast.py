@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from torchmagic.findings import Fix
+from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
@@ -144,7 +145,7 @@ def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr]
         return node.left, node.comparators[0]
     if not isinstance(node, ast.Call):
         return None
-    name = getattr(failure.sizes.live(node.func), "__name__", "")
+    name = name_of(failure.sizes.live(node.func))
     if name in _FUNCTIONS and len(node.args) >= 2:
         return node.args[0], node.args[1]
     if name == "where" and len(node.args) == 3:

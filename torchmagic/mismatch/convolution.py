@@ -6,6 +6,7 @@ import re
 import sys
 from typing import Any
 
+from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import channels_first, crossed, listed, permuted
@@ -107,7 +108,7 @@ def pooling(failure: ShapeFailure) -> Explained | None:
 def direct_convolution(failure: ShapeFailure) -> Explained | None:
     """Explain `F.conv2d(x, w)`, which leaves no frame of its own."""
     call = failure.call_node
-    name = getattr(failure.sizes.live(call.func), "__name__", "") if call is not None else ""
+    name = name_of(failure.sizes.live(call.func)) if call is not None else ""
     found = re.fullmatch(r"conv([123])d", name)
     if call is None or found is None or failure.calls or len(call.args) < 2:
         return None

@@ -68,7 +68,8 @@ def _first_odd(array: Any) -> str | None:
 
 def _dtype_for(failure: ShapeFailure, value: Any) -> str:
     """Name the dtype of the layer for an array of floats, which torch would make float64."""
-    floats = str(getattr(value, "dtype", "")) in ("float64", "float16", "") or type(value).__name__ == "DataFrame"
+    dtype = getattr(value, "dtype", "") if type(value).__module__.partition(".")[0] in ("numpy", "pandas") else ""
+    floats = str(dtype) in ("float64", "float16", "")
     own = {tensor.dtype for tensor in devices.own_tensors(failure.layer)} if failure.layer is not None else set()
     return f", dtype={own.pop()}" if floats and len(own) == 1 else ""
 

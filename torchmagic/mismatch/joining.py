@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchmagic.findings import Fix
-from torchmagic.kinds import kind_of_value
+from torchmagic.kinds import kind_of_value, name_of
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed, shape_of
@@ -28,7 +28,7 @@ def joining(failure: ShapeFailure) -> Explained | None:
     if failure.call_of("collate_tensor_fn") is not None or "in DataLoader worker" in failure.text:
         return _collated(failure)
     call = failure.call_node
-    name = getattr(failure.sizes.live(call.func), "__name__", "") if call is not None else ""
+    name = name_of(failure.sizes.live(call.func)) if call is not None else ""
     if call is None or name not in _JOINS or not call.args:
         return None
     parts = _parts(failure, call.args[0])

@@ -6,6 +6,7 @@ import ast
 from math import prod
 from typing import Any
 
+from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import listed
@@ -109,7 +110,7 @@ def direct_linear(failure: ShapeFailure) -> Explained | None:
     call = failure.call_node
     if call is None or failure.calls or len(call.args) < 2:
         return None
-    if getattr(failure.sizes.live(call.func), "__name__", "") != "linear":
+    if name_of(failure.sizes.live(call.func)) != "linear":
         return None
     part, weight = failure.part_of_node(call.args[0]), failure.part_of_node(call.args[1])
     if part is None or weight is None or not part.shape or part.shape[-1] == weight.shape[-1]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from math import prod
-from typing import Any
 
+from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 from torchmagic.mismatch.shape_words import Shape, listed
@@ -50,8 +50,7 @@ def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr,
         return node.target, node.value, "@"
     if not isinstance(node, ast.Call):
         return None
-    live: Any = failure.sizes.live(node.func)
-    name = getattr(live, "__name__", "")
+    name = name_of(failure.sizes.live(node.func))
     if name in _FUNCTIONS and len(node.args) == 2:
         return node.args[0], node.args[1], name
     if name == "addmm" and len(node.args) == 3:

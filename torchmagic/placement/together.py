@@ -75,12 +75,18 @@ def _operands_of_call(facts: Facts, call: ast.Call, step: Step) -> Iterator[tupl
         if not keeps_its_device(facts, function):
             return
         yield from _operands(facts, call.func, step)
-    elif isinstance(call.func, ast.Attribute) and kind_of_value(getattr(function, "__self__", None)) == "tensor":
+    elif isinstance(call.func, ast.Attribute) and _is_method_of_tensor(function):
         yield from _operands(facts, call.func.value, step)
     elif not _is_operation(function):
         return
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
         yield from _operands(facts, argument, step)
+
+
+def _is_method_of_tensor(function: Any) -> bool:
+    return type(function) in (types.BuiltinFunctionType, types.MethodType) and (
+        kind_of_value(function.__self__) == "tensor"
+    )
 
 
 def _is_operation(function: Any) -> bool:
