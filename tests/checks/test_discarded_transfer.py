@@ -75,7 +75,7 @@ x.to(DEV)
 for k, v in {"a": torch.ones(2)}.items():
     v.to(DEV)
 """,
-        [("v", 2, "v = v.to(DEV)")],
+        [("v", 2, None)],
     ),
     "computed key": (
         """
@@ -138,7 +138,7 @@ for im in imgs:
     im.to(DEV)
 z = 1
 """,
-        [("im", 3, "im = im.to(DEV)")],
+        [("im", 3, None)],
     ),
 }
 

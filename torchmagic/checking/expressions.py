@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from torchmagic.checking.elements import arguments, displays, drawn_from, parts_of_display
 from torchmagic.checking.facts import Facts
 from torchmagic.kinds import TorchKind, is_from_torch, kind_of_class, kind_of_value, returns_tensor
 from torchmagic.namespace.resolve import MISSING, get_attribute, get_item
-from torchmagic.source import ANY, Ref, Scope, Step, ref_of
-from torchmagic.source.program import argument_node
+from torchmagic.source import ANY, Ref, Step, ref_of
 
 _DEEPEST = 8
 _RETURNS_SELF = frozenset({"cuda", "cpu", "to", "train", "eval", "half", "float", "double", "requires_grad_", "apply"})
@@ -102,15 +102,26 @@ def _kind_of_name(facts: Facts, name: str, step: Step, depth: int) -> TorchKind 
     owner = step.scope.owner_of(name)
     kinds: set[TorchKind | None] = set()
     if name in owner.parameters:
-        kinds |= {kind_of(facts, node, at, depth) for node, at in _arguments(facts, owner, name)}
+        kinds |= {kind_of(facts, node, at, depth) for node, at in arguments(facts, owner, name)}
     for write in facts.program.writes:
         if write.kind == "bind" and write.target == Ref(name) and write.step.scope is owner and write.value is not None:
+            if kinds and _is_made_from(name, write.value):
+                continue
             if write.how == "for":
                 kinds.add(_kind_of_element(facts, write.value, write.node, write.step, depth, name=name))
             else:
                 kinds.add(kind_of(facts, write.value, write.step, depth) if write.position is None else None)
     known = kinds - {None}
     return next(iter(known)) if len(known) == 1 and (kinds == known or name not in owner.parameters) else None
+
+
+def _is_made_from(name: str, value: ast.expr) -> bool:
+    """Tell whether a value is what tensor methods make of a name: `x.float().to(device)` is what `x` is."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and returns_tensor(value.func.attr):
+        value = value.func.value
+        if isinstance(value, ast.Name):
+            return value.id == name
+    return False
 
 
 def _kind_of_own_attribute(facts: Facts, node: ast.Attribute, step: Step, depth: int) -> TorchKind | None:
@@ -126,13 +137,6 @@ def _kind_of_own_attribute(facts: Facts, node: ast.Attribute, step: Step, depth:
         if write.kind == "bind" and write.target == ref and write.step.scope.class_name == scope.class_name
     }
     return kinds.pop() if len(kinds) == 1 else None
-
-
-def _arguments(facts: Facts, owner: Scope, name: str) -> Iterator[tuple[ast.expr, Step]]:
-    for call in facts.program.callers(owner) if facts.program is not None else ():
-        argument = argument_node(call, owner, name)
-        if argument is not None:
-            yield argument, call.step
 
 
 def _comprehension_of(name: str, step: Step) -> tuple[ast.expr, ast.expr] | None:
@@ -151,21 +155,19 @@ def _kind_of_element(
 ) -> TorchKind | None:
     """Judge what a loop binds a name to: the elements of what is looped over, or a part of each."""
     target = binder.target if isinstance(binder, (ast.For, ast.AsyncFor)) else binder
-    while isinstance(values, ast.Call) and isinstance(values.func, ast.Name) and values.args:
-        if values.func.id == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-            target = target.elts[1]
-        elif values.func.id not in ("tqdm", "reversed", "list", "sorted", "iter"):
-            break
-        values = values.args[0]
+    values, target = drawn_from(values, target, name)
     if isinstance(target, ast.Name) and target.id == name:
-        if isinstance(values, (ast.List, ast.Tuple)):
-            kinds = {kind_of(facts, element, step, depth) for element in values.elts}
-            return kinds.pop() if len(kinds) == 1 else None
         if isinstance(values, ast.Call) and isinstance(values.func, ast.Attribute) and values.func.attr == "parameters":
             return "tensor" if kind_of(facts, values.func.value, step, depth) == "module" else None
         if kind_of(facts, values, step, depth) == "tensor":
             return "tensor"
     kinds = {_kind_of_part(live, target, name) for live in _live_values(facts, values, step)}
+    if not kinds and isinstance(target, ast.Name):
+        kinds = {
+            kind_of(facts, part, at, depth)
+            for display, at in displays(facts, values, step)
+            for part in parts_of_display(display)
+        }
     return kinds.pop() if len(kinds) == 1 else None
 
 
@@ -176,8 +178,11 @@ def _live_values(facts: Facts, node: ast.expr, step: Step) -> Iterator[Any]:
     if value is not MISSING:
         yield value
     elif ref is not None and facts.program is not None:
-        found = (facts.value(spelling) for spelling in facts.program.spellings(ref, step.scope))
-        yield from (value for value in found if value is not MISSING)
+        for spelling in facts.program.spellings(ref, step.scope):
+            value = facts.value(spelling)
+            value = follow(facts.value(Ref(spelling.root)), spelling.steps) if value is MISSING else value
+            if value is not MISSING:
+                yield value
 
 
 def _kind_of_part(values: Any, target: ast.AST, name: str) -> TorchKind | None:
