@@ -767,6 +767,21 @@ data = TensorDataset(torch.randn(8, 4))
     ]
 
 
+def test_labels_are_wanted_where_the_model_is() -> None:
+    """A vector of integers is left on the host when it selects or counts, not when it holds classes."""
+    cell = """from torch.nn.utils.rnn import pack_padded_sequence
+x = torch.randn(3, 4, device=DEV)
+labels = torch.tensor([0, 1, 1])
+lengths = torch.tensor([4, 2, 1])
+rows = torch.tensor([2, 0])
+packed = pack_padded_sequence(torch.ones(3, 4, 1, device=DEV), lengths, batch_first=True) if False else None
+chosen = x[rows]
+"""
+    report = look(SETUP, cell, only=["off-device"], device="meta")
+
+    assert flags(report, "off-device") == [("labels", 3)]
+
+
 def test_an_error_that_is_about_something_else() -> None:
     """A message that merely speaks of devices is no evidence."""
     cell = "x = torch.randn(3)\nraise RuntimeError('the same device was used twice')"

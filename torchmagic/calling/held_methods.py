@@ -8,14 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torchmagic.checking.expressions import kind_of, live_value
 from torchmagic.checking.facts import Facts
 from torchmagic.kinds import VALUES, TorchKind, is_from_torch, kind_of_value, needs_no_argument
 from torchmagic.namespace import Place, Seen
 from torchmagic.namespace.children import elements_of
-from torchmagic.source import Program, Write, ref_of
+from torchmagic.source import Program, Scope, Step, Write, ref_of
 from torchmagic.source.refs import bare_name, read_names
 
 _METHODS = (types.MethodType, types.BuiltinFunctionType)
+RETURNS_SELF = frozenset(
+    {"eval", "train", "cuda", "cpu", "xpu", "half", "float", "double", "bfloat16", "requires_grad_"}
+)
+"""Methods of a module that return the module, so that the method can stand where the module was meant."""
+
+_TAKES_ARGUMENT = frozenset({"train", "cuda", "xpu", "requires_grad_"})
+_OF_METHODS = frozenset(dir(types.MethodType))
 _TAKES_NO_FUNCTION = frozenset({"print", "len", "list", "tuple", "load_state_dict", "deepcopy", "save"})
 
 
@@ -97,6 +105,8 @@ def is_meant_as_function(facts: Facts, held: Held, written: list[tuple[Write, as
         return False
     if held.kind != "tensor" and any(isinstance(node.value, ast.Call) for _, node in written):
         return False  # nobody keeps the method of a module that has no name
+    if held.kind == "module" and held.name in RETURNS_SELF and is_used_as_owner(facts, held):
+        return False
     if held.name not in VALUES[held.kind] or is_table_of_functions(held):
         return True
     if held.kind != "tensor" and not written:
@@ -109,7 +119,40 @@ def is_meant_as_function(facts: Facts, held: Held, written: list[tuple[Write, as
     return any(is_called(program, name, held.kind, by_item=held.container is not None) for name in names)
 
 
-def is_called(program: Program, name: str, kind: TorchKind, *, by_item: bool) -> bool:
+def is_used_as_owner(facts: Facts, held: Held) -> bool:
+    """Tell whether the program uses what is held as the module itself, which the call would have returned.
+
+    It is called with arguments that `eval()` or `cuda()` do not take, or asked for what a method has not.
+    """
+    program, name, found = facts.program, held.place.key, False
+    if program is None or held.place.role not in ("attribute", "name"):
+        return False
+    for node, step in _expressions(program):
+        if isinstance(node, ast.Call) and bare_name(node.func) == name and _leads_to(facts, node.func, step, held):
+            if not node.args or (held.name in _TAKES_ARGUMENT and kind_of(facts, node.args[0], step) != "tensor"):
+                return False  # called as what it is
+            found = True
+        elif isinstance(node, ast.Attribute) and bare_name(node.value) == name and node.attr not in _OF_METHODS:
+            found = found or _leads_to(facts, node.value, step, held)
+    return found
+
+
+def _expressions(program: Program) -> Iterator[tuple[ast.AST, Step]]:
+    return ((node, step) for step in program.steps for own in step.own_expressions() for node in ast.walk(own))
+
+
+def _leads_to(facts: Facts, node: ast.expr, step: Step, held: Held) -> bool:
+    """Tell whether a path is where the method is held, or may be: an attribute of that name of the same class."""
+    value = live_value(facts, node, step)
+    if type(value) in _METHODS:
+        return bool(value.__name__ == held.name)
+    owner = type(held.place.owner).__name__
+    return step.scope.class_name == owner and isinstance(node, ast.Attribute)
+
+
+def is_called(
+    program: Program, name: str, kind: TorchKind, *, by_item: bool, scope: Scope | None = None, depth: int = 3
+) -> bool:
     """Tell whether the program calls what a variable or attribute holds, or hands a module's method on.
 
     Args:
@@ -117,9 +160,12 @@ def is_called(program: Program, name: str, kind: TorchKind, *, by_item: bool) ->
         name: the variable or attribute.
         kind: whose method is held.
         by_item: the variable is a container, and its elements are in question.
+        scope: the function whose variable it is; by default every mention of the name counts.
+        depth: how many functions deep a value is followed that is handed on.
     """
-    called = {ref.root for call, _ in program.calls if (ref := ref_of(call.func)) is not None and not ref.steps}
-    for call, _ in program.calls:
+    calls = [(call, step) for call, step in program.calls if scope is None or step.scope is scope]
+    called = {ref.root for call, _ in calls if (ref := ref_of(call.func)) is not None and not ref.steps}
+    for call, _ in calls:
         function = call.func
         if isinstance(function, (ast.Subscript, ast.Call)) and name in _names(function):
             return True
@@ -130,9 +176,13 @@ def is_called(program: Program, name: str, kind: TorchKind, *, by_item: bool) ->
             return True
         if handed and kind != "tensor" and bare_name(function) not in _TAKES_NO_FUNCTION:
             return True
+        if handed and depth and _calls_parameter(program, call, name, kind, by_item=by_item, depth=depth - 1):
+            return True
+    steps = [step for step in program.steps if scope is None or step.scope is scope]
     for write in program.writes:
         if (
             write.kind == "bind"
+            and (scope is None or write.step.scope is scope)
             and write.target.root in called
             and name in _names(write.value)
             and write.target.root != name
@@ -140,9 +190,27 @@ def is_called(program: Program, name: str, kind: TorchKind, *, by_item: bool) ->
             return True
     return any(
         name in _names(node.iter) and called & read_names(node.target)
-        for step in program.steps
+        for step in steps
         for node in _comprehensions(step.node)
     )
+
+
+def _calls_parameter(
+    program: Program, call: ast.Call, name: str, kind: TorchKind, *, by_item: bool, depth: int
+) -> bool:
+    """Tell whether a function of the program calls what it is given under a name, or its elements."""
+    for scope in program.scopes:
+        if not any(known.node is call for known in (program.callers(scope) if scope.name else ())):
+            continue
+        method = scope.class_name is not None
+        given = dict(zip(scope.parameters[1 if method else 0 :], call.args, strict=False))
+        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+        for parameter, argument in given.items():
+            if bare_name(argument) == name and is_called(
+                program, parameter, kind, by_item=by_item, scope=scope, depth=depth
+            ):
+                return True
+    return False
 
 
 def _comprehensions(statement: ast.stmt) -> Iterator[ast.comprehension]:

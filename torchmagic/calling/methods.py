@@ -15,7 +15,7 @@ from torchmagic.checking.facts import Facts
 from torchmagic.kinds import ACTIONS, VALUES, TorchKind, is_complete_call, is_from_torch, is_inplace, kind_of_value
 from torchmagic.kinds import needs_no_argument as complete
 from torchmagic.namespace.resolve import MISSING
-from torchmagic.source import Step, writes_of
+from torchmagic.source import Step, ref_of, writes_of
 from torchmagic.source.uses import Use, uses_of
 
 _BOUND = (types.MethodType, types.BuiltinFunctionType)
@@ -77,10 +77,46 @@ def _method(facts: Facts, use: Use) -> Uncalled | None:
         return Uncalled(use, node, node.attr, "function", value) if is_from_torch(value) else None
     if value is not MISSING or node.attr.startswith("__"):
         return None
-    kind_read = kind_of(facts, node.value, use.step)
+    kind_read = kind_of(facts, node.value, use.step) or kind_by_use(facts, node, use)
     if kind_read is not None and complete(kind_read, node.attr):
         return Uncalled(use, node, node.attr, kind_read, MISSING)
     return None
+
+
+def kind_by_use(facts: Facts, node: ast.Attribute, use: Use) -> TorchKind | None:
+    """Judge a path in a function that nothing explains, by the methods of torch that the function calls on it.
+
+    A bare `opt.zero_grad` needs no more evidence: no other object has an attribute that is worth a line of its own.
+    """
+    scope, path = use.step.scope, ref_of(node.value)
+    if path is None or isinstance(scope.node, ast.Module) or scope.owner_of(path.root).unit is not scope.unit:
+        return None
+    if live_value(facts, node.value, use.step) is not MISSING or _is_defined_here(facts, node.attr):
+        return None
+    called = {
+        call.func.attr
+        for call, step in (facts.program.calls if facts.program is not None else ())
+        if step.scope.unit is scope.unit and isinstance(call.func, ast.Attribute) and ref_of(call.func.value) == path
+        if step.scope is scope or (step.scope.class_name is not None and step.scope.class_name == scope.class_name)
+    }
+    for kind, telling in _TELLING.items():
+        if called & telling or (use.kind == "statement" and node.attr in telling):
+            return kind
+    return "optimizer" if use.kind == "statement" and node.attr == "step" else None
+
+
+_TELLING: dict[TorchKind, frozenset[str]] = {
+    "tensor": frozenset({"backward", "detach", "requires_grad_", "retain_grad", "detach_"}),
+    "optimizer": frozenset({"zero_grad", "add_param_group"}),
+    "module": frozenset({"eval", "train", "parameters", "named_parameters", "load_state_dict"}),
+}
+"""Methods by whose names torch's objects are known."""
+
+
+def _is_defined_here(facts: Facts, name: str) -> bool:
+    """Tell whether a class of the program defines a method or property of this name itself."""
+    scopes = facts.program.scopes if facts.program is not None else []
+    return any(scope.name == name and scope.class_name is not None for scope in scopes)
 
 
 def is_mistake(facts: Facts, method: Uncalled) -> bool:

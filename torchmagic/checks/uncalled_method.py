@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from torchmagic.calling.discarded import CONVERSIONS
 from torchmagic.calling.held_methods import Held, held_methods, is_meant_as_function, writes_of_method
 from torchmagic.calling.methods import Uncalled, is_mistake, uncalled
+from torchmagic.calling.modes import layers_with_modes
 from torchmagic.checking import Facts, Rule
 from torchmagic.devices import is_built_for
 from torchmagic.findings import Finding, Fix, Level
+from torchmagic.kinds import kind_of_value
 from torchmagic.source.edits import add_after, first_words, spelled
 from torchmagic.source.scopes import is_displayed
 
@@ -19,7 +21,6 @@ _WITHOUT: dict[str, str] = {
     "zero_grad": "the gradients of all steps keep adding up",
     "step": "nothing is updated",
     "backward": "no gradient is computed",
-    "eval": "dropout and batch norm stay in training mode",
     "train": "the mode stays as it was",
     "cuda": "nothing is moved",
     "cpu": "nothing is moved",
@@ -123,13 +124,24 @@ def _held_fact(held: Held) -> str:
 def _text_fact(method: Uncalled) -> str:
     call = f"`{method.name}()`" if method.needs_no_argument else f"`{method.name}(...)`"
     if method.use.kind == "statement":
-        cost = _WITHOUT.get(method.name)
+        cost = _without_eval(method) if method.name == "eval" else _WITHOUT.get(method.name)
         return f"named but not called, so {cost or 'nothing happens here'}; write {call}"
     if method.use.kind == "with":
         return f"`with` is given the class or method itself; write {call}"
     if method.use.kind == "truth":
         return f"the method itself is tested here, and it is always true; write {call}"
     return f"the method itself stands where its result is meant; write {call}"
+
+
+def _without_eval(method: Uncalled) -> str:
+    """Say what stays in training mode: what a live model has of the layers that know one."""
+    model = getattr(method.value, "__self__", None)
+    if kind_of_value(model) != "module":
+        return "the model stays in the mode it is in"
+    layers = layers_with_modes(model)
+    if not layers:
+        return "the mode stays as it was"
+    return f"{' and '.join(layers)} {'stay' if len(layers) > 1 else 'stays'} in training mode"
 
 
 def _text_level(facts: Facts, method: Uncalled) -> Level:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from torchmagic import devices
 from torchmagic.checking import Facts
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
+from torchmagic.placement.host_indices import is_host_index
 from torchmagic.placement.misplaced import Misplaced, grouped
 from torchmagic.source.edits import replace_all
 
@@ -53,13 +53,7 @@ def _is_off(facts: Facts, seen: Seen) -> bool:
         return False
     if place.role in ("grad", "closure", "self") or place.key == "step":
         return False
-    return not _is_index(seen.obj) and not any(_is_data_set(link.owner) for link in place.chain)
-
-
-def _is_index(tensor: Any) -> bool:
-    """Tell whether a tensor looks like indices or lengths, which belong on the host."""
-    torch = sys.modules["torch"]
-    return bool(tensor.dtype in (torch.int64, torch.int32) and tensor.dim() == 1)
+    return not is_host_index(facts, seen) and not any(_is_data_set(link.owner) for link in place.chain)
 
 
 def _is_data_set(owner: Any) -> bool:
