@@ -9,13 +9,13 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser lint types bench clean
+.PHONY: help demo test properties browser lint types bench clean
 
 # The tensors are small here: on a busy machine, more threads only wait for one another.
-demo test browser: export OMP_NUM_THREADS = 1
+demo test properties browser: export OMP_NUM_THREADS = 1
 
 help:  ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/installed  ## run demo.ipynb and print what its reports say
 	@.venv/bin/python docs/run_demo.py
@@ -23,6 +23,11 @@ demo: .venv/installed  ## run demo.ipynb and print what its reports say
 test: .venv/installed .venv-colab/installed  ## run the tests with today's IPython, then with Colab's
 	.venv/bin/python -m pytest -q
 	.venv-colab/bin/python -m pytest -q
+
+# Each processor starts from a seed of its own, so that no two look at the same namespaces.
+properties: .venv/installed  ## look at 10,000 made-up namespaces and prove that nothing changed
+	seq 2 | TORCHMAGIC_EXAMPLES=5000 xargs -P 2 -I SEED env TORCHMAGIC_SEED=SEED \
+	  .venv/bin/python -m pytest -q -p no:cacheprovider tests/test_look_properties.py
 
 browser: .venv/installed  ## run the tests that drive JupyterLab in chromium
 	.venv/bin/python -m pytest -q tests/browser
@@ -34,8 +39,10 @@ lint: .venv/installed  ## check style and formatting
 types: .venv/installed  ## check types
 	.venv/bin/mypy
 
-bench: .venv/installed  ## measure what a report costs
-	for script in $(wildcard benchmarks/*.py); do .venv/bin/python "$$script"; done
+# Each script says which of its promises hold; all of them run, whatever the first has to say.
+bench: .venv/installed  ## measure what a report costs, and fail when a promise does not hold
+	failed=0; for script in $(filter-out benchmarks/side_by_side.py,$(wildcard benchmarks/*.py)); do \
+	  echo "$$script"; .venv/bin/python "$$script" || failed=1; done; exit $$failed
 
 clean:  ## remove the environments and everything that tests and tools left
 	rm -rf .venv .venv-colab build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

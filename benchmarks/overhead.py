@@ -6,10 +6,10 @@ the walk and the checks together cost at most twice the `aminmax`, plus 50 ms.
 
 from __future__ import annotations
 
-import statistics
-import time
+import sys
 
 import torch
+from side_by_side import Promises, fastest
 from torch import nn
 
 from torchmagic import check
@@ -58,27 +58,19 @@ def training_namespace() -> dict[str, object]:
     }
 
 
-def timed(action: object) -> float:
-    """Return the seconds of one call."""
-    start = time.perf_counter()
-    action()  # type: ignore[operator]
-    return time.perf_counter() - start
-
-
-def main() -> None:
+def main() -> int:
     torch.manual_seed(0)
-    names = training_namespace()
+    names, promise = training_namespace(), Promises()
     floats = [s.obj.detach() for s in walk(names).of_kind("tensor") if s.obj.is_floating_point()]
     total = sum(t.numel() * t.element_size() for t in floats)
-    pairs = [
-        (timed(lambda: [torch.aminmax(t) for t in floats if t.numel()]), timed(lambda: check(names, source=SOURCE)))
-        for _ in range(REPEATS)
-    ]
-    read, look = (statistics.median(column) for column in zip(*pairs, strict=True))
+    read, look = fastest(
+        REPEATS, lambda: [torch.aminmax(t) for t in floats if t.numel()], lambda: check(names, source=SOURCE)
+    )
     print(f"{sum(p.numel() for p in names['model'].parameters()):,} parameters, {total / 1e6:,.0f} MB of floats")
     print(f"aminmax {read * 1e3:.0f} ms, look {look * 1e3:.0f} ms, ratio {look / read:.2f}")
-    print(f"promise: look <= 2 x aminmax + 50 ms = {2e3 * read + 50:.0f} ms: {look <= 2 * read + 0.05}")
+    promise(f"a look takes {look * 1e3:.0f} ms (at most {2e3 * read + 50:.0f})", holds=look <= 2 * read + 0.05)
+    return promise.broken
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
-import warnings
 import weakref
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.fingerprints import global_state
 from tests.looking import look
 from torchmagic.checking import Memory, check, take_snapshot
 
@@ -71,26 +70,11 @@ def test_values_gradients_and_counters_stay(memory):
 
 def test_global_state_stays():
     """Random states, warning filters, default dtype and device, gradient mode and threads are as they were."""
-
-    def state_of_everything():
-        return (
-            torch.get_rng_state().numpy().tobytes(),
-            str(np.random.get_state()),
-            list(warnings.filters),
-            torch.get_default_dtype(),
-            torch.get_default_device(),
-            torch.is_grad_enabled(),
-            torch.get_num_threads(),
-            torch.is_inference_mode_enabled(),
-            torch.cuda.is_initialized(),
-            sys.getrecursionlimit(),
-        )
-
     names = training()
-    before = state_of_everything()
+    before = global_state()
     check(names, source=CELL, filename="<cell>", before=take_snapshot(names))
 
-    assert state_of_everything() == before
+    assert global_state() == before
 
 
 def test_no_warning_is_raised(recwarn):
