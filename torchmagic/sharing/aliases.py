@@ -42,7 +42,7 @@ def _taken_twice(pair: Pair) -> Sharing | None:
     if handed_on and not _is_carried(pair, one, two):
         return None
     for change in pair.changes:
-        inside = any(two.step in context.steps for context in change.contexts)
+        inside = any(two.outer in context.steps for context in change.contexts)
         if (handed_on and inside) or (not handed_on and timeline.follows(change, one) and _precedes(change, two)):
             return _verdict(pair, one, change, TWICE)
     return None
@@ -50,23 +50,23 @@ def _taken_twice(pair: Pair) -> Sharing | None:
 
 def _is_carried(pair: Pair, one: Capture, two: Capture) -> bool:
     """Tell whether `state = next_state` ends a loop that reads the old state after it has got the next one."""
-    if not set(one.step.loops) & set(two.step.loops):
+    if not set(one.outer.loops) & set(two.outer.loops):
         return False
     return any(
-        step.scope is one.step.scope and two.step.order < step.order < one.step.order
+        step.scope is one.outer.scope and two.outer.order < step.order < one.outer.order
         for step in pair.timeline.reads(pair.new)
     )
 
 
 def _is_door(change: Change, holder: Holder, capture: Capture) -> bool:
     """Tell whether a holder is there to write the memory through, and not merely bound to what a call returns."""
-    returned = any(capture.step in context.steps for context in change.contexts)
+    returned = any(capture.outer in context.steps for context in change.contexts)
     return speaks_of(change, holder) and not (returned and not isinstance(change.step.scope.node, ast.Module))
 
 
 def _precedes(change: Change, capture: Capture) -> bool:
     return any(
-        capture.step in before.steps or may_follow(after, before)
+        capture.outer in before.steps or may_follow(after, before)
         for before in change.contexts
         for after in capture.contexts
     )
@@ -87,7 +87,7 @@ def _shallow_copy(pair: Pair) -> Sharing | None:
     if not copies or not any(timeline.mentions(step, old.place.root) for step in steps):
         return None
     for change in pair.writes:
-        inside = any(capture.step in context.steps for context in change.contexts)
+        inside = any(capture.outer in context.steps for context in change.contexts)
         if change.names(new) != change.names(old) and (inside or timeline.follows(change, capture)):
             step, made = timeline.maker(capture)
             fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)

@@ -82,7 +82,7 @@ def _made_inside(change: Change, capture: Capture | None) -> bool:
     """Tell whether the call that made the sharing went on to write what it shares: a transform that works in place."""
     if capture is None or isinstance(change.step.scope.node, ast.Module):
         return False
-    return any(capture.step in context.steps for context in change.contexts)
+    return any(capture.outer in context.steps for context in change.contexts)
 
 
 def _is_blank(value: ast.expr | None, makers: frozenset[str] = _BLANK) -> bool:

@@ -28,7 +28,7 @@ def _edited_on_the_way(pair: Pair) -> Sharing | None:
     if capture is None or new.place.root == stored.place.root or not timeline.is_newer(new, stored):
         return None
     for change in pair.writes:
-        handed_out_too = first is not None and any(first.step in context.steps for context in change.contexts)
+        handed_out_too = first is not None and any(first.outer in context.steps for context in change.contexts)
         if (
             change.target is not None
             and not handed_out_too
@@ -48,7 +48,7 @@ def _edits_what_it_returns(change: Change, capture: Capture) -> bool:
         return False  # an object that updates its own state says so
     if (change.fills or _gives_first_values(change)) and scope.name != "__getitem__":
         return False  # that is what such a function is for
-    return any(capture.step in context.steps for context in change.contexts)
+    return any(capture.outer in context.steps for context in change.contexts)
 
 
 def _gives_first_values(change: Change) -> bool:

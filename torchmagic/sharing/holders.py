@@ -55,12 +55,19 @@ class Holder:
 class Capture:
     """The statement that put the memory into a holder's hands.
 
-    `kept` is set when the statement puts a new element beside the old ones each time it runs.
+    `kept` is set when the statement puts a new element beside the old ones each time it runs. When a function made
+    what the holder was given, `write` is the statement in the function and `outer` the holder's own.
     """
 
     write: Write
     contexts: tuple[Context, ...]
     kept: bool
+    given: Write | None = None
+
+    @property
+    def outer(self) -> Step:
+        """The statement in which the holder itself is named."""
+        return (self.given or self.write).step
 
     @property
     def step(self) -> Step:
@@ -158,6 +165,15 @@ def element_expression(value: ast.expr | None) -> ast.expr | None:
     if isinstance(value, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
         return value.elt
     return value.value if isinstance(value, ast.DictComp) else None
+
+
+def entry_of(value: ast.expr | None, holder: Holder) -> ast.expr | None:
+    """Return the entry of a dict display that the holder lies in, or the whole value."""
+    keys = [link.key for link in holder.place.chain if link.role == "item"]
+    for key, entry in zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ():
+        if isinstance(key, ast.Constant) and key.value in keys:
+            return entry
+    return value
 
 
 def distinct(holders: list[Holder]) -> Iterator[Holder]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchmagic.namespace.overlap import shares_bytes
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
-from torchmagic.sharing.holders import Capture, Holder, covers
+from torchmagic.sharing.holders import Capture, Holder, covers, entry_of
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing
@@ -38,7 +38,7 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     is_buffer = holder.place.role == "buffer"
     if any(change.names(holder) for change in changes if not is_buffer or change.kind == "write"):
         return None  # the holder is there to write the model through
-    if capture is not None and _copies(_entry(capture.write.value, holder)):
+    if capture is not None and _copies(entry_of(capture.write.value, holder)):
         capture = _loading(timeline, holder)
         if capture is None:
             return None
@@ -73,15 +73,6 @@ def _is_parameter_itself(holder: Holder, owner: Holder) -> bool:
 def _is_kept_by_name(holder: Holder) -> bool:
     """Tell whether a variable is called what a person calls a value from before."""
     return holder.is_variable and bool(words_of(holder.text) & KEPT_WORDS)
-
-
-def _entry(value: ast.expr | None, holder: Holder) -> ast.expr | None:
-    """Return the entry of a dict display that the holder lies in, or the whole value."""
-    keys = [link.key for link in holder.place.chain if link.role == "item"]
-    for key, entry in zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ():
-        if isinstance(key, ast.Constant) and key.value in keys:
-            return entry
-    return value
 
 
 def _copies(value: ast.expr | None) -> bool:

@@ -10,12 +10,13 @@ from functools import cached_property
 from torchmagic.checking import Facts
 from torchmagic.namespace import Seen
 from torchmagic.sharing.changes import Change, changes_of
-from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, is_kept
+from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, entry_of, is_kept
 from torchmagic.source import Context, Program, Ref, Step, Write, ref_of
 from torchmagic.source.memory_paths import last_bind, memory_paths, memory_ref, returns_of
 from torchmagic.source.order import may_follow, shared_loops
 from torchmagic.source.writes import is_inplace_name, writes_of
 
+_MOST_CALLS = 4
 _CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
 
 
@@ -61,8 +62,43 @@ class Timeline:
         """Return the statement of the cell that gave a holder its memory, or None when an earlier cell did."""
         key = holder.text
         if key not in self._captures:
-            self._captures[key] = self._find_capture(holder)
+            found = self._find_capture(holder)
+            self._captures[key] = None if found is None else self._inside(found, holder)
         return self._captures[key]
+
+    def _inside(self, capture: Capture, holder: Holder) -> Capture:
+        """Follow a capture into the functions that it calls, to the statement that first held the memory there."""
+        write = capture.write
+        step, value, position = write.step, write.value, write.position
+        for _ in range(_MOST_CALLS):
+            following = self._result_of(step, value, position, holder)
+            if following is None:
+                break
+            step, value, position = following
+            inner = [c for c in self.program.contexts(step, element_expression(value)) if write.step in c.steps]
+            if inner:
+                made = Write("bind", write.target, value, step, step.node, position=position)
+                capture = Capture(made, tuple(inner), capture.kept, given=write)
+        return capture
+
+    def _result_of(
+        self, step: Step, value: ast.expr | None, position: int | None, holder: Holder
+    ) -> tuple[Step, ast.expr | None, int | None] | None:
+        """Return the statement in a called function that gave the function's result its memory."""
+        if not isinstance(value, ast.Call):
+            return None
+        for result, at in reversed(list(returns_of(self.program, value))):
+            if isinstance(result, ast.Tuple) and position is not None and position < len(result.elts):
+                result, position = result.elts[position], None
+            part = entry_of(result, holder)
+            bound = None
+            if isinstance(part, ast.Name) and not isinstance(at.scope.owner_of(part.id).node, ast.Module):
+                bound = last_bind(self.program, part.id, at.scope.owner_of(part.id), at)
+            if bound is not None and bound.how in ("=", ":="):
+                return bound.step, bound.value, bound.position
+            if not isinstance(part, ast.Name):
+                return at, part, position
+        return None
 
     def _find_capture(self, holder: Holder) -> Capture | None:
         least: int | None = None
