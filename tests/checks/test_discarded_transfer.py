@@ -242,3 +242,227 @@ def test_an_optimizer_does_not_follow_a_leaf() -> None:
     assert [f.fix and f.fix.caveat for f in report.findings] == [
         "An optimizer built from the old tensor does not train the new one."
     ]
+
+
+LOST = {
+    "literal dict guard": (
+        """
+def send(batch, device):
+    for key, value in batch.items():
+        if torch.is_tensor(value):
+            value.to(device)
+    return batch
+batch = send({"x": torch.ones(2), "t": ["a"]}, DEV)
+""",
+        [("value", 4)],
+    ),
+    "isinstance, continue-free": (
+        """
+def send(sample):
+    for v in sample.values():
+        if isinstance(v, torch.Tensor) and v.dim():
+            v.to(DEV)
+sample = {"x": torch.ones(2)}
+send(sample)
+""",
+        [("v", 4)],
+    ),
+    "varargs": (
+        """
+def to_dev(*tensors):
+    for t in tensors:
+        t.to(DEV)
+a, b = torch.ones(2), torch.ones(3)
+to_dev(a, b)
+""",
+        [("t", 3)],
+    ),
+    "rebinding the loop variable": (
+        """
+a, b = torch.ones(2), torch.ones(3)
+for t in (a, b):
+    t = t.to(DEV)
+""",
+        [("t", 3)],
+    ),
+    "rebinding in items": (
+        """
+batch = {"x": torch.ones(2), "y": torch.ones(2)}
+for k, v in batch.items():
+    v = v.to(DEV)
+""",
+        [("v", 3)],
+    ),
+    "rebinding a parameter": (
+        """
+def prepare(x, y):
+    x, y = x.to(DEV), y.to(DEV)
+x, y = torch.ones(2), torch.ones(2)
+prepare(x, y)
+""",
+        [("x", 2), ("y", 2)],
+    ),
+    "bare comprehension": (
+        """
+parts = [torch.ones(2), torch.ones(2)]
+[p.to(DEV) for p in parts]
+z = 1
+""",
+        [("p", 2)],
+    ),
+    "conditional": (
+        """
+x = torch.ones(2)
+x.to(DEV) if True else None
+z = 1
+""",
+        [("x", 2)],
+    ),
+    "zip": (
+        """
+for x, y in zip([torch.ones(2)], [torch.ones(2)]):
+    x.to(DEV); y.to(DEV)
+""",
+        [("x", 2), ("y", 2)],
+    ),
+    "list param": (
+        """
+def push(ts):
+    for t in ts:
+        t.half()
+push([torch.ones(2), torch.ones(2)])
+""",
+        [("t", 3)],
+    ),
+    "method of trainer": (
+        """
+class Trainer:
+    def __init__(self, dev): self.dev = dev
+    def run(self, loader):
+        for batch in loader:
+            self._move(batch)
+    def _move(self, batch):
+        for t in batch:
+            t.to(self.dev)
+Trainer(DEV).run(loader)
+""",
+        [("t", 8)],
+    ),
+}
+
+KEPT = {
+    "modules in varargs": """
+def to_dev(*mods):
+    for m in mods:
+        m.to(DEV)
+to_dev(nn.Linear(2, 2), nn.Linear(2, 2))
+""",
+    "read after": """
+out = []
+for t in [torch.ones(2)]:
+    t = t.to(DEV)
+    out.append(t)
+""",
+    "a first batch": """
+for x, y in loader:
+    x, y = x.to(DEV), y.to(DEV)
+    break
+""",
+    "loading only": """
+for x, y in loader:
+    x, y = x.to(DEV), y.to(DEV)
+""",
+    "stored": """
+def send(batch, device):
+    for k, v in batch.items():
+        if torch.is_tensor(v):
+            batch[k] = v.to(device)
+    return batch
+batch = send({"x": torch.ones(2)}, DEV)
+""",
+    "else of the guard": """
+def send(things):
+    for v in things:
+        if torch.is_tensor(v):
+            v.mul_(2)
+        else:
+            v.to(DEV)
+send([nn.Linear(2, 2)])
+""",
+    "returned": """
+def prep(x):
+    x = x.to(DEV)
+    return x
+y = prep(torch.ones(2))
+""",
+    "closure": """
+def prep(x):
+    def run():
+        return x + 1
+    x = x.to(DEV)
+    return run
+y = prep(torch.ones(2))
+""",
+    "comprehension that is kept": """
+parts = [torch.ones(2)]
+parts = [p.to(DEV) for p in parts]
+d = {k: v.to(DEV) for k, v in {"a": torch.ones(2)}.items()}
+""",
+    "modules rebound": """
+nets = [nn.Linear(2, 2)]
+for n in nets:
+    n = n.to(DEV)
+""",
+    "parameters in place": """
+net = nn.Linear(2, 2)
+for p in net.parameters():
+    p.data = p.data.to(DEV)
+""",
+    "while": """
+def run(x):
+    for _ in range(2):
+        x = x.float()
+        y = x * 2
+        x = y.half()
+    return y
+z = run(torch.ones(2))
+""",
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), LOST.values(), ids=list(LOST))
+def test_a_result_that_nobody_gets(cell: str, expected: list[tuple[str, int]]) -> None:
+    """What a helper, a comprehension or a local name keeps from its caller is lost as well."""
+    assert flags(look(SETUP, cell.removeprefix("\n")), "discarded-transfer") == expected
+
+
+@pytest.mark.parametrize("cell", KEPT.values(), ids=list(KEPT))
+def test_a_result_that_goes_somewhere(cell: str) -> None:
+    """Nothing is said where the result is kept or read, or where a module is moved in place."""
+    report = look(SETUP, cell.removeprefix("\n"), only=["discarded-transfer"])
+
+    assert [str(finding) for finding in [*report.findings, *report.notes]] == []
+
+
+def test_a_helper_of_an_earlier_cell() -> None:
+    """The line is that of the call, and the words name the function."""
+    helper = "def send(batch, device):\n    for value in batch.values():\n        value.to(device)\n    return batch"
+    report = look(SETUP, helper, "batch = send({'x': torch.ones(2, 2)}, DEV)")
+
+    assert [(f.subject, f.line, f.message, f.fix) for f in report.findings] == [
+        (
+            "value",
+            1,
+            "`value`: `value.to(device)` returns a result, which a line of `send` drops, and leaves `value` as it is",
+            None,
+        )
+    ]
+
+
+def test_the_fix_puts_the_result_where_it_came_from() -> None:
+    """An element of a dict goes back under its key."""
+    cell = "batch = {'x': torch.ones(2)}\nfor key, value in batch.items():\n    value.to(DEV)"
+    (finding,) = look(SETUP, cell).findings
+
+    assert finding.fix is not None
+    assert finding.fix.replacement == "batch[key] = value.to(DEV)"

@@ -318,6 +318,87 @@ preds = out.detach.cpu().numpy()
 """,
         [("out.detach", 2)],
     ),
+    "attribute as model": (
+        """
+class P:
+    def __init__(self, net):
+        self.model = net.eval
+    def __call__(self, x):
+        return self.model(x)
+p = P(nn.Sequential(nn.Linear(4, 2)))
+y = p(torch.ones(1, 4))
+""",
+        [("p.model", 3)],
+    ),
+    "parameters of it": (
+        """
+net = nn.Linear(4, 2).train
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+""",
+        [("net", 1)],
+    ),
+    "dataclass": (
+        """
+from dataclasses import dataclass
+@dataclass
+class Run:
+    model: object
+    def predict(self, x):
+        return self.model(x)
+net = nn.Linear(4, 2)
+run = Run(model=net.eval)
+y = run.predict(torch.ones(1, 4))
+""",
+        [("run.model", 8)],
+    ),
+    "function never called": (
+        """
+def fit(net, data, opt, steps=10):
+    net.train
+    for x, y in data:
+        opt.zero_grad
+        loss = F.mse_loss(net(x), y)
+        loss.backward()
+        opt.step()
+""",
+        [("net.train", 2), ("opt.zero_grad", 4)],
+    ),
+    "stored in never called": (
+        """
+def fit(net, data, opt, loss_fn):
+    log = []
+    for x, y in data:
+        loss = loss_fn(net(x), y)
+        loss.backward()
+        opt.step()
+        log.append(loss.item)
+    return log
+""",
+        [("loss.item", 7)],
+    ),
+    "class without instance": (
+        """
+class Trainer:
+    def __init__(self, net, opt):
+        self.net, self.opt = net, opt
+    def step(self, x, y):
+        self.opt.zero_grad
+        loss = self.net(x).sub(y).square().mean()
+        loss.backward()
+        self.opt.step()
+""",
+        [("self.opt.zero_grad", 5)],
+    ),
+    "sched step unknown": (
+        """
+def epoch(net, sched):
+    for x, y in loader:
+        net(x).sum().backward()
+    sched.step
+    return net
+""",
+        [("sched.step", 4)],
+    ),
 }
 
 CORRECT = {
@@ -465,6 +546,71 @@ atexit.register(torch.cuda.empty_cache)
 sync = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
 sync()
 """,
+    "readers called by function": """
+watched = {"lr": scheduler.get_last_lr}
+def log(readers):
+    return {n: r() for n, r in readers.items()}
+lines = []
+for x, y in loader:
+    loss = criterion(model(x), y)
+    watched["loss"] = loss.detach().item
+    lines.append(log(watched))
+del watched, loss
+""",
+    "handed by keyword to a method": """
+class Log:
+    def row(self, get=None):
+        return get()
+log = Log()
+loss = torch.ones(())
+v = log.row(get=loss.item)
+""",
+    "callback list run by function": """
+getters = []
+for x, y in loader:
+    getters.append(criterion(model(x), y).detach().item)
+def run(fs):
+    return [f() for f in fs]
+vals = run(getters)
+""",
+    "eval kept and called": """
+class Mode:
+    def __init__(self, net):
+        self.freeze = net.eval
+        self.thaw = net.train
+m = Mode(model)
+m.freeze()
+m.thaw(True)
+""",
+    "train with mode argument": """
+set_mode = model.train
+set_mode(False)
+""",
+    "own class with a step": """
+class Env:
+    @property
+    def step(self):
+        return 1
+def play(env):
+    n = env.step + 1
+    return n
+n = play(Env())
+""",
+    "unknown object attribute": """
+def summary(run):
+    a = run.step
+    b = run.train, run.eval
+    return a, b
+""",
+    "property with effect": """
+class Lazy:
+    @property
+    def train(self):
+        return 3
+def use(l):
+    l.train
+    return l
+""",
 }
 
 
@@ -525,3 +671,25 @@ def test_many_methods_in_one_list_are_one_finding() -> None:
     report = look(SETUP, "values = []\nfor i in range(40):\n    values.append(torch.ones(()).item)")
 
     assert [f.message.split(" of a")[0] for f in report.findings] == ["`values`: 40 elements are the method `item`"]
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))", "dropout stays in training mode"),
+        ("nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))", "dropout and batch norm stay in training mode"),
+        ("nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.0))", "the mode stays as it was"),
+    ],
+)
+def test_a_bare_eval_speaks_of_the_layers_that_are_there(model: str, cost: str) -> None:
+    """A model without dropout and batch norm is the same in both modes."""
+    (finding,) = look(SETUP, f"net = {model}\nnet.eval\ny = 1").findings
+
+    assert finding.message == f"`net.eval`: named but not called, so {cost}; write `eval()`"
+
+
+def test_a_name_that_is_used_as_the_module() -> None:
+    """`cuda` takes no tensor, so that the module was meant."""
+    cell = "net = nn.Sequential(nn.Linear(4, 2))\nready = net.cuda\nout = ready(torch.ones(1, 4))"
+
+    assert flags(look(SETUP, cell), "uncalled-method") == [("ready", 2)]

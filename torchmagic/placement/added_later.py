@@ -21,7 +21,7 @@ from torchmagic.source.edits import replace_all
 from torchmagic.source.refs import bare_name, read_names
 from torchmagic.source.transfers import transfers
 
-_PUTS_IN = frozenset({"setattr", "__setattr__", "add_module", "register_module", "load_state_dict"})
+_PUTS_IN = frozenset({"setattr", "__setattr__", "add_module", "register_module"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +138,17 @@ def _put_in(facts: Facts, part: Any, moved: int) -> _Put | None:
         nearest = max(reversed(writes), key=lambda write: len(write.target.steps))
         return _Put(facts.line_of(nearest), nearest)
     for call, step in reversed(facts.program.calls):
-        if bare_name(call.func) in _PUTS_IN and _is_behind(facts, step, moved):
+        if _puts_in(call) and _is_behind(facts, step, moved):
             lines = [call.lineno] if step.scope.unit.is_cell else [c.line for c in facts.program.contexts(step)]
             return _Put(next((line for line in lines if line is not None), None))
     return None
+
+
+def _puts_in(call: ast.Call) -> bool:
+    """Tell whether a call registers a part by name, or loads tensors in the place of those that were there."""
+    name = bare_name(call.func)
+    loads = name == "load_state_dict" and any(keyword.arg == "assign" for keyword in call.keywords)
+    return name in _PUTS_IN or loads
 
 
 def _is_behind(facts: Facts, step: Step, moved: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -113,10 +114,15 @@ def _class_names(thing: Any) -> frozenset[str]:
 def _is_unread_constant(facts: Facts, held: _Held) -> bool:
     """Tell whether the attribute is a constant of the class that the program never reads, so that the next cell will.
 
-    One that it reads without mixing it is used right; a vector of integers may be indices, which belong on the host.
+    One that it reads without mixing it is used right; a vector of integers may be indices, which belong on the host;
+    what a class inherits from a library may read it.
     """
     program = facts.program
     if program is None or any(stray.inner for stray in held.strays):
+        return False
+    shown = {step.node.name for step in program.steps if isinstance(step.node, ast.ClassDef)}
+    bases = type.__getattribute__(type(held.module.obj), "__mro__")[:-1]
+    if not all(is_from_torch(base) or base.__name__ in shown for base in bases):
         return False
     if all(not stray.value.is_floating_point() and stray.value.dim() == 1 for stray in held.strays):
         return False
