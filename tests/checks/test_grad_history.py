@@ -26,6 +26,67 @@ STEP = """
 """
 
 KEPT = {
+    "records that a generator yields": (
+        """
+import dataclasses
+@dataclasses.dataclass
+class Row:
+    loss: torch.Tensor
+    size: int
+def train():
+    for x, y in data:
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        yield Row(loss, len(y))
+rows = list(train())
+""",
+        [("rows", 14)],
+    ),
+    "results that a function passes to a callback": (
+        """
+kept = {}
+def train(report):
+    for step, (x, y) in enumerate(data):
+        opt.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        report(step, loss)
+train(lambda step, loss: kept.update({step: loss}))
+""",
+        [("kept", 2)],
+    ),
+    "embeddings by name, made in evaluation mode": (
+        """
+def embed(net, rows):
+    net.eval()
+    return {name: net(row) for name, row in rows.items()}
+index = embed(model, dict(enumerate(torch.randn(4, 5))))
+""",
+        [("index", 5)],
+    ),
+    "record of the best": (
+        "best = None\nfor x, y in data:"
+        + STEP
+        + """    if best is None or loss < best["loss"]:
+        best = {"loss": loss, "rows": len(y)}
+""",
+        [("best['loss']", 8)],
+    ),
+    "mean over what steps return": (
+        """
+def step(x, y):
+    opt.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    opt.step()
+    return loss
+mean = sum(step(x, y) for x, y in data) / len(data)
+""",
+        [("mean", 8)],
+    ),
     "list returned by a function": (
         """
 def train():
@@ -404,6 +465,34 @@ for x, y in data:
     opt.zero_grad()
     loss.backward()
     opt.step()
+""",
+    "losses of one step by name": """
+def step(real, fake):
+    opt.zero_grad()
+    on_real = model(real).pow(2).mean()
+    on_real.backward()
+    on_fake = model(fake).pow(2).mean()
+    on_fake.backward()
+    opt.step()
+    return {"real": on_real, "fake": on_fake}
+for x, y in data:
+    losses = step(x, x + 1)
+""",
+    "micro-batches whose losses are summed": """
+for epoch in range(2):
+    parts = [F.cross_entropy(model(x), y) for x, y in data]
+    opt.zero_grad()
+    sum(parts).backward()
+    opt.step()
+""",
+    "loss summed over a generator": """
+loss = sum(F.cross_entropy(model(x), y) for x, y in data)
+loss.backward()
+""",
+    "outputs of a network in training mode, by name": """
+def embed(rows):
+    return {name: model(row) for name, row in rows.items()}
+index = embed(dict(enumerate(torch.randn(4, 5))))
 """,
     "unrolled network in an epoch loop": """
 cell, head = nn.GRUCell(5, 4), nn.Linear(4, 3)

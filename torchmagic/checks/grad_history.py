@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
 from torchmagic.history.fixes import history_fix
+from torchmagic.history.gathered import gathered_tensors
 from torchmagic.history.growth import growth_of, steps_of
 from torchmagic.history.held import Held, also_kept_in, by_statement, held_tensors
 from torchmagic.history.verdict import Verdict, verdict_on
@@ -55,8 +56,13 @@ class GradHistory(Rule):
     """
 
     def subjects(self, facts: Facts) -> Iterator[list[Held]]:
-        """Return what the accumulating writes of the cell hold, all that one of them holds together."""
-        yield from by_statement(held_tensors(facts))
+        """Return what the accumulating writes of the cell hold, all that one of them holds together.
+
+        After them comes what the text does not explain: results of several steps side by side in one container.
+        """
+        explained = list(held_tensors(facts))
+        yield from by_statement(explained)
+        yield from by_statement(gathered_tensors(facts, explained))
 
     def judge(self, facts: Facts, subject: list[Held]) -> Iterator[Finding]:
         """Flag what is held when no gradient will be taken through all of it."""

@@ -23,7 +23,7 @@ def history_fix(held: Held, facts: Facts, *, evaluating: bool) -> Fix | None:
     """Return the line with `.item()` or `.detach()` added, where the line alone decides what is kept."""
     write, source = held.accumulation.write, facts.source
     node, value = write.step.node, write.value
-    if source is None or value is None or not write.step.scope.unit.is_cell:
+    if source is None or value is None or not write.step.scope.unit.is_cell or held.by_looking:
         return None
     if node.lineno != node.end_lineno or not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr)):
         return None

@@ -26,7 +26,8 @@ class Held:
 
     `holder` is the place of the accumulator itself: the sum, the list, the state. `derived` is what is held only
     because it was made from this: the list that is given the mean of a running sum. `entries` are,
-    for each tensor, the link that leads from the holder to it; None where the holder is the tensor.
+    for each tensor, the link that leads from the holder to it; None where the holder is the tensor. `by_looking` marks
+    what the text does not explain.
     """
 
     accumulation: Accumulation
@@ -34,6 +35,7 @@ class Held:
     tensors: tuple[Seen, ...]
     derived: tuple[Held, ...] = ()
     entries: tuple[Place | None, ...] = ()
+    by_looking: bool = False
 
 
 def held_tensors(facts: Facts) -> Iterator[Held]:
@@ -95,10 +97,11 @@ def _held_singly(facts: Facts) -> Iterator[Held]:
         for holder, tensors in groups.values():
             fills = accumulation.shape == "container" and any(holder in seen.places for seen in tensors)
             carried = dataclasses.replace(accumulation, shape="sum") if fills else accumulation
-            yield Held(carried, holder, tuple(tensors), entries=tuple(_entry(seen, holder) for seen in tensors))
+            yield Held(carried, holder, tuple(tensors), entries=tuple(entry_of(seen, holder) for seen in tensors))
 
 
-def _entry(seen: Seen, holder: Place) -> Place | None:
+def entry_of(seen: Seen, holder: Place) -> Place | None:
+    """Return the link that leads from a holder to a tensor; None where the holder is the tensor."""
     for place in seen.places:
         below: Place | None = None
         for link in reversed(place.chain):

@@ -10,9 +10,11 @@ from torchmagic.checking import Facts
 from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
 from torchmagic.source import reads
+from torchmagic.source.gradients import gradient_takers
 from torchmagic.source.refs import bare_name
 
 _SECOND_BACKWARD = "backward through the graph a second time"
+_MOST_READ = 64
 _READING = frozenset({"item", "tolist", "numpy", "argmax"})
 
 
@@ -31,15 +33,25 @@ class Verdict:
 
 def verdict_on(held: Held, facts: Facts) -> Verdict | None:
     """Judge what an accumulating write holds; None when a gradient goes through it, or nothing shows that none will."""
+    graph = read_graph(seen.obj for seen in held.tensors)
+    if held.by_looking:
+        return _verdict_by_looking(held, graph, facts)
     use = use_of(held, facts)
     if use == "later":
         return None
-    graph = read_graph(seen.obj for seen in held.tensors)
     if use == "each step" and _went_through_again(held, graph, facts):
         return Verdict(graph, again=True, evaluating=False)
     evaluating = use == "never" and _is_evaluating(graph, facts)
     kept = _piles_up(held, graph, facts) if use == "each step" else _is_stream(held, graph, evaluating=evaluating)
     return Verdict(graph, again=False, evaluating=evaluating) if kept else None
+
+
+def _verdict_by_looking(held: Held, graph: Graph, facts: Facts) -> Verdict | None:
+    """Judge results of several steps: useless when backward went through all of them, or when they are evaluated."""
+    if all(read_graph([seen.obj]).is_freed for seen in held.tensors[:_MOST_READ]):
+        return Verdict(graph, again=False, evaluating=False)
+    takes = facts.program is None or any(True for _ in gradient_takers(facts.program))
+    return Verdict(graph, again=False, evaluating=True) if not takes and _is_evaluating(graph, facts) else None
 
 
 def _went_through_again(held: Held, graph: Graph, facts: Facts) -> bool:

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from torchmagic.source.gathering import comprehension_in
+from torchmagic.source.gathering import comprehension_in, summed_in
 from torchmagic.source.program import Context, Program, argument_node
-from torchmagic.source.recurrence import Recurrence, Shape
-from torchmagic.source.refs import ANY, read_names
+from torchmagic.source.recurrence import Recurrence, Shape, compared_part
+from torchmagic.source.refs import ANY, Steps, read_names
 from torchmagic.source.resets import Resets
 from torchmagic.source.scopes import Loop, Scope, Step
 from torchmagic.source.writes import Write
@@ -19,18 +19,24 @@ _DEEPEST_CALL = 3
 
 @dataclass(frozen=True, eq=False)
 class Accumulation:
-    """A write that carries a value over `loops`, outermost first, when it is reached by `context`."""
+    """A write that carries a value over `loops`, outermost first, when it is reached by `context`.
+
+    `part` leads from the target of a write to the value that is compared, where it keeps a whole record of the best.
+    """
 
     write: Write
     shape: Shape
     loops: tuple[Loop, ...]
     context: Context
     of_entry: bool = False
+    part: Steps = ()
 
     @property
     def entry(self) -> tuple[tuple[str, object], ...]:
         """The step from the write's target to what carries the value: none, or the key of the one entry it updates."""
         key = self.write.key
+        if self.part:
+            return self.part
         return (("item", key.value if isinstance(key, ast.Constant) else ANY),) if self.of_entry else ()
 
 
@@ -44,7 +50,7 @@ def accumulations(program: Program) -> Iterator[Accumulation]:
             continue
         for context in program.contexts(write.step, write.node if write.how != ":=" else None):
             loops = context.loops
-            gathered = comprehension_in(write.value) if write.how == "=" and shape == "container" else None
+            gathered = _gathered(write, shape)
             if gathered is not None:
                 yield Accumulation(write, shape, (gathered,), context)
                 continue
@@ -53,7 +59,15 @@ def accumulations(program: Program) -> Iterator[Accumulation]:
                 loops = tuple(loop for loop in loops if _key_follows(write, loop, program))
             carried = tuple(loop for loop in loops if loop not in resets.loops(write)) if loops else ()
             if carried:
-                yield Accumulation(write, shape, carried, context, of_entry)
+                part = (compared_part(write) or ()) if shape == "best" else ()
+                yield Accumulation(write, shape, carried, context, of_entry, part)
+
+
+def _gathered(write: Write, shape: Shape) -> Loop | None:
+    """Return the comprehension that runs through the steps whose values a write keeps or adds up."""
+    if write.how != "=" or shape not in ("container", "sum"):
+        return None
+    return comprehension_in(write.value) if shape == "container" else summed_in(write.value)
 
 
 def _key_follows(write: Write, loop: Loop, program: Program) -> bool:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _JOINS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
 
+_REDUCES = frozenset({"mean", "sum", "max", "min", "median"})
+
 
 def joined(value: ast.expr | None) -> ast.expr | None:
     """Return what a call joins, its first argument."""
@@ -27,6 +29,19 @@ def comprehension_in(value: ast.expr | None) -> ast.ListComp | ast.DictComp | No
         return value
     part = joined(value)
     return part if isinstance(part, ast.ListComp) else None
+
+
+def summed_in(value: ast.expr | None) -> ast.ListComp | ast.GeneratorExp | None:
+    """Return the comprehension that an expression adds up: `sum(f(x) for x in xs) / n`, `stack([...]).mean()`."""
+    for node in ast.walk(value) if value is not None else ():
+        if not isinstance(node, ast.Call):
+            continue
+        part = node.args[0] if bare_name(node.func) == "sum" and node.args else None
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCES:
+            part = joined(node.func.value) or part
+        if isinstance(part, (ast.ListComp, ast.GeneratorExp)):
+            return part
+    return None
 
 
 def is_joined(write: Write, program: Program) -> bool:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import Literal
 
-from torchmagic.source.gathering import comprehension_in
+from torchmagic.source.gathering import comprehension_in, summed_in
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, bare_name, reads, ref_of
+from torchmagic.source.refs import Ref, Steps, bare_name, reads, ref_of
 from torchmagic.source.writes import Write
 
 Shape = Literal["sum", "container", "state", "best"]
@@ -18,6 +18,8 @@ last value. `best`: kept when a comparison with the last value says so."""
 _OVERWRITING = frozenset({"update"})
 _KEEPS_EXTREME = frozenset({"min", "max", "minimum", "maximum"})
 _ASKS_ONLY = frozenset({"shape", "size", "dim", "device", "dtype", "new_zeros", "new_ones", "new_full", "new_empty"})
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_READS_NUMBER = frozenset({"item", "detach", "data", "mean", "sum"})
 _DEEPEST_ALIAS = 3
 
 
@@ -49,10 +51,10 @@ class Recurrence:
             return None
         if comprehension_in(value) is not None and write.position is None:
             return "container"
-        if _is_compared(write):
+        if compared_part(write) is not None:
             return "best"
         if self.cycle(write) is None:
-            return None
+            return "sum" if summed_in(value) is not None and write.position is None else None
         return _self_reading_shape(value, lambda node: _same(node, write.target))
 
     def updates_entry(self, write: Write) -> bool:
@@ -139,12 +141,17 @@ def _is_entry(node: ast.AST, write: Write) -> bool:
     return ast.dump(key) == ast.dump(write.key)
 
 
-def _is_compared(write: Write) -> bool:
-    """Tell whether the write stands under a comparison of its own target's size: `if loss < best: best = loss`."""
-    return any(
-        isinstance(node, ast.Compare)
-        and any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
-        and any(read == write.target for read in reads(node))
-        for test in write.step.tests
-        for node in ast.walk(test)
-    )
+def compared_part(write: Write) -> Steps | None:
+    """Return what a write's own comparison reads of its target, where it stands under one.
+
+    Nothing more for `if loss < best: best = loss`, the key for `if loss < best["loss"]: best = {"loss": loss}`; None
+    without a comparison.
+    """
+    for test in write.step.tests:
+        for node in ast.walk(test):
+            if isinstance(node, ast.Compare) and any(isinstance(op, _ORDERS) for op in node.ops):
+                for read in reads(node):
+                    more = read.steps[len(write.target.steps) :]
+                    if read == write.target + more and not any(key in _READS_NUMBER for _, key in more):
+                        return more
+    return None
