@@ -59,6 +59,10 @@ EXPLAINED = {
         "`y.int()` is int32, and the loss takes class numbers, which are int64: `y.int().long()`",
         "loss = nn.CrossEntropyLoss()(net(x), y.int().long())",
     ),
+    "loss = F.cross_entropy(y, net(x))": (
+        "`y` is int64 [8] and stands where the logits belong: the loss takes `net(x)` first, then `y`",
+        "loss = F.cross_entropy(net(x), y)",
+    ),
     "loss = F.cross_entropy(net(x), yf + 0.5)": (
         "`yf + 0.5` is float32, and the loss takes class numbers, which are int64; it holds numbers with fractions: "
         "for a regression, use `mse_loss`",

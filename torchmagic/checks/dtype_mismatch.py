@@ -16,13 +16,13 @@ from torchmagic.mismatch.shape_failure import Explained, ShapeFailure, line_of
 _FAMILIES: dict[Complaint, tuple[Callable[[ShapeFailure], Explained | None], ...]] = {
     "array": (not_a_tensor,),
     "array dtype": (not_of_numbers,),
-    "classes": (dtype_arguments.class_numbers,),
+    "classes": (dtype_arguments.swapped, dtype_arguments.class_numbers),
     "probabilities": (dtype_arguments.class_probabilities,),
     "index": (dtype_arguments.index,),
     "mask": (dtype_arguments.mask,),
     "target": (dtype_arguments.loss_target,),
     "in place": (dtype_arguments.loss_target, dtype_pairs.in_place),
-    "numbers": (dtype_arguments.numbers,),
+    "numbers": (dtype_arguments.swapped, dtype_arguments.numbers),
     "types differ": (dtype_pairs.types_differ,),
 }
 

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from torchmagic.findings import Fix
 from torchmagic.kinds import kind_of_value
 from torchmagic.mismatch.dtype_casts import cast, only_one, parts_in
 from torchmagic.mismatch.dtype_words import NAMES, cast_to, dtype_name, is_whole
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
-from torchmagic.source.edits import first_words
+from torchmagic.source.edits import first_words, replace_all, spelled
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss", "multi_margin_loss")
 _TARGET_LOSSES = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss", "smooth_l1_loss")
@@ -37,6 +38,22 @@ def class_numbers(failure: ShapeFailure) -> Explained | None:
     if not _has_whole_numbers(part.value):
         return failure.explained(part, f"{fact}; it holds numbers with fractions: for a regression, use `mse_loss`")
     return cast(failure, part, fact, ".long()")
+
+
+def swapped(failure: ShapeFailure) -> Explained | None:
+    """Explain a loss that was given the labels where the logits belong."""
+    first, second = _given(failure, _CLASS_LOSSES, "input"), _given(failure, _CLASS_LOSSES, "target")
+    if first is None or second is None or not is_whole(first.value.dtype) or is_whole(second.value.dtype):
+        return None
+    if len(second.shape) <= len(first.shape):
+        return None
+    fact = f"{first.text} is {dtype_name(first.value.dtype)} {list(first.shape)} and stands where the logits belong"
+    fix = None
+    if first.node is not None and second.node is not None and failure.here.frame.is_cell:
+        texts = {first.node: spelled(failure.source, second.node), second.node: spelled(failure.source, first.node)}
+        line = replace_all(failure.source, failure.here.frame.line, texts)
+        fix = Fix(line) if line is not None else None
+    return failure.explained(first, f"{fact}: the loss takes {second.text} first, then {first.text}", fix)
 
 
 def class_probabilities(failure: ShapeFailure) -> Explained | None:
