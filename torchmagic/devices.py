@@ -13,7 +13,7 @@ _MISMATCH = re.compile(
     r"same device"  # torch's own check, recurrent layers, cat, foreach, indices, scaled_dot_product_attention
     r"|is not on the expected device"  # fake and meta kernels
     r"|device propagation"
-    r"|Input type \(.+\) and (weight|bias) type \(.+\) should be the same"  # convolutions
+    r"|Input type \([\w.]+(Tensor|Type)\) and (weight|bias) type"  # convolutions; dtypes are `double` there
     r"|expected device .+ but got device"
     r"|on the expected device|not at the same device"
     r"|[Ee]xpected .* on device|[Ee]xpected object of device type"

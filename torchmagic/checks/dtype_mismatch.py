@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.described import described_operands
-from torchmagic.checking.failing_line import failing_lines
 from torchmagic.findings import Finding
 from torchmagic.mismatch import dtype_arguments, dtype_pairs
 from torchmagic.mismatch.dtype_arrays import not_a_tensor, not_of_numbers
 from torchmagic.mismatch.dtype_complaints import Complaint, complaint_of
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure, line_of
+from torchmagic.mismatch.refusal import Explained, Refusal, line_of, refusal_of
 
-_FAMILIES: dict[Complaint, tuple[Callable[[ShapeFailure], Explained | None], ...]] = {
+_FAMILIES: dict[Complaint, tuple[Callable[[Refusal], Explained | None], ...]] = {
     "array": (not_a_tensor,),
     "array dtype": (not_of_numbers,),
     "classes": (dtype_arguments.swapped, dtype_arguments.class_numbers),
@@ -55,13 +54,14 @@ class DtypeMismatch(Rule):
     out = net(x.float())
     """
 
-    def subjects(self, facts: Facts) -> Iterator[tuple[Complaint, ShapeFailure]]:
+    def subjects(self, facts: Facts) -> Iterator[tuple[Complaint, Refusal]]:
         """Return the statement that failed, when torch's complaint is about a dtype."""
-        complaint, lines = complaint_of(facts.error), failing_lines(facts)
-        if complaint is not None and lines and lines[0].frame is facts.failed_frames[-1]:
-            yield complaint, ShapeFailure(facts, lines[0])
+        complaint = complaint_of(facts.error)
+        refusal = refusal_of(facts) if complaint is not None else None
+        if complaint is not None and refusal is not None:
+            yield complaint, refusal
 
-    def judge(self, facts: Facts, subject: tuple[Complaint, ShapeFailure]) -> Iterator[Finding]:  # noqa: ARG002 (the failure has them)
+    def judge(self, facts: Facts, subject: tuple[Complaint, Refusal]) -> Iterator[Finding]:  # noqa: ARG002 (the failure has them)
         """Say which operand does not fit, and the call that converts it."""
         complaint, failure = subject
         explained = next((found for family in _FAMILIES[complaint] if (found := family(failure)) is not None), None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchmagic.checking import Facts, Rule
 from torchmagic.checking.described import described_operands
 from torchmagic.findings import Finding
-from torchmagic.mismatch.shape_failure import ShapeFailure, line_of, shape_failure
+from torchmagic.mismatch.refusal import Refusal, line_of, refusal_of
 from torchmagic.mismatch.shapes import explain
 
 
@@ -39,13 +39,13 @@ class ShapeMismatch(Rule):
     scores = model(images)
     """
 
-    def subjects(self, facts: Facts) -> Iterator[ShapeFailure]:
+    def subjects(self, facts: Facts) -> Iterator[Refusal]:
         """Return the failure that ended the cell, when it may be about sizes."""
-        failure = shape_failure(facts)
+        failure = refusal_of(facts)
         if failure is not None:
             yield failure
 
-    def judge(self, facts: Facts, subject: ShapeFailure) -> Iterator[Finding]:
+    def judge(self, facts: Facts, subject: Refusal) -> Iterator[Finding]:
         """Say which sizes do not fit; the cell left nothing wrong behind, so it is a note that explains."""
         del facts
         explained = explain(subject)

@@ -7,11 +7,11 @@ from typing import Any
 
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import listed
 
 
-def attention(failure: ShapeFailure) -> Explained | None:
+def attention(failure: Refusal) -> Explained | None:
     """Explain attention whose features or masks do not fit."""
     call = failure.layer_call
     if call is None or not failure.is_layer("MultiheadAttention"):
@@ -29,7 +29,7 @@ def attention(failure: ShapeFailure) -> Explained | None:
     return _masks(failure, query, key)
 
 
-def _as_given(failure: ShapeFailure, name: str) -> Part | None:
+def _as_given(failure: Refusal, name: str) -> Part | None:
     """Describe an input with the order of dimensions it came in: `forward` puts the time first."""
     part = failure.given(name)
     layer: Any = failure.layer
@@ -44,7 +44,7 @@ def _as_given(failure: ShapeFailure, name: str) -> Part | None:
     return replace(part, shape=given)
 
 
-def _masks(failure: ShapeFailure, query: Part, key: Part) -> Explained | None:
+def _masks(failure: Refusal, query: Part, key: Part) -> Explained | None:
     layer: Any = failure.layer
     padding, mask = (failure.given(name) for name in ("key_padding_mask", "attn_mask"))
     if len(query.shape) != 3 or len(key.shape) != 3:

@@ -9,7 +9,7 @@ from typing import Any
 from torchmagic.findings import Fix
 from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _SPEAKS = re.compile(
@@ -26,7 +26,7 @@ _FUNCTIONS = frozenset(
 )  # fmt: skip
 
 
-def broadcast(failure: ShapeFailure) -> Explained | None:
+def broadcast(failure: Refusal) -> Explained | None:
     """Explain an elementwise operation between sizes that do not go together."""
     if failure.calls or not _SPEAKS.search(failure.text):
         return None
@@ -43,7 +43,7 @@ def disagreement(left: Shape, right: Shape) -> int | None:
     return None
 
 
-def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
+def _explain(failure: Refusal, node: ast.AST) -> Explained | None:
     if isinstance(node, ast.Subscript):
         return _stored(failure, node)
     sides = _operands(failure, node)
@@ -55,7 +55,7 @@ def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
     return _compared(failure, left, right, augmented=node if isinstance(node, ast.AugAssign) else None)
 
 
-def _stored(failure: ShapeFailure, node: ast.Subscript) -> Explained | None:
+def _stored(failure: Refusal, node: ast.Subscript) -> Explained | None:
     """Explain `x[0] = y` where `y` is no size of that place."""
     statement = failure.here.step.node
     if not isinstance(statement, ast.Assign) or node not in statement.targets:
@@ -67,7 +67,7 @@ def _stored(failure: ShapeFailure, node: ast.Subscript) -> Explained | None:
     return failure.explained(failure.first_named(place, value), fact)
 
 
-def _compared(failure: ShapeFailure, left: Part, right: Part, *, augmented: ast.AugAssign | None) -> Explained | None:
+def _compared(failure: Refusal, left: Part, right: Part, *, augmented: ast.AugAssign | None) -> Explained | None:
     dim = disagreement(left.shape, right.shape)
     fact = f"{left.text} is {listed(left.shape)} and {right.text} {listed(right.shape)}"
     about = failure.first_named(left, right)
@@ -121,7 +121,7 @@ def _spread(shorter: Shape, longer: Shape) -> str:
     return f"[{', '.join([':'] * width + ['None'] * behind)}]" if behind else ""
 
 
-def _with_message(failure: ShapeFailure, left: Part | None, right: Part | None) -> Explained | None:
+def _with_message(failure: Refusal, left: Part | None, right: Part | None) -> Explained | None:
     """Explain with the sizes that torch tells, where the text shows only one side."""
     said = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at .*dimension (\d+)", failure.text)
     known = left if left is not None else right
@@ -136,7 +136,7 @@ def _with_message(failure: ShapeFailure, left: Part | None, right: Part | None) 
     return failure.explained(known, f"{fact}; they must be the same, or 1 in one of them")
 
 
-def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+def _operands(failure: Refusal, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
         return node.left, node.right
     if isinstance(node, ast.AugAssign) and not isinstance(node.op, ast.MatMult):
@@ -154,7 +154,7 @@ def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr]
     return (method.value, node.args[0]) if method is not None and method.attr in _FUNCTIONS and node.args else None
 
 
-def _unlike(failure: ShapeFailure, nodes: list[ast.expr]) -> tuple[ast.expr, ast.expr] | None:
+def _unlike(failure: Refusal, nodes: list[ast.expr]) -> tuple[ast.expr, ast.expr] | None:
     """Return the first two operands that do not go together."""
     shapes = [failure.sizes.shape(node) for node in nodes]
     for one in range(len(nodes)):

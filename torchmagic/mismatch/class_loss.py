@@ -8,7 +8,7 @@ from typing import Any
 
 from torchmagic.kinds import kind_of_value
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _SPEAKS = re.compile(
@@ -30,7 +30,7 @@ class _Pair:
         return self.scores.shape[1 if len(self.scores.shape) > 1 else 0]
 
 
-def class_loss(failure: ShapeFailure) -> Explained | None:
+def class_loss(failure: Refusal) -> Explained | None:
     """Explain a loss over classes whose two sides do not go together."""
     call = failure.call_of("cross_entropy", "nll_loss")
     if call is None or not _SPEAKS.search(failure.text):
@@ -52,7 +52,7 @@ def class_loss(failure: ShapeFailure) -> Explained | None:
     return _arrangement(failure, pair)
 
 
-def _arrangement(failure: ShapeFailure, pair: _Pair) -> Explained | None:
+def _arrangement(failure: Refusal, pair: _Pair) -> Explained | None:
     scores, labels = pair.scores.shape, pair.labels.shape
     spatial = (scores[0], *scores[2:]) if len(scores) > 1 else ()
     if labels in (spatial, scores):
@@ -80,7 +80,7 @@ def _arrangement(failure: ShapeFailure, pair: _Pair) -> Explained | None:
     return _said(failure, pair, f"{wanted}, one for each place of {pair.scores.text} {listed(scores)}")
 
 
-def _rows(failure: ShapeFailure, pair: _Pair) -> Explained:
+def _rows(failure: Refusal, pair: _Pair) -> Explained:
     scores, labels = pair.scores.shape, pair.labels.shape
     if len(scores) == 1:
         return _said(
@@ -94,14 +94,14 @@ def _rows(failure: ShapeFailure, pair: _Pair) -> Explained:
     return _said(failure, pair, f"{fact}: dimension 0 must be the same", about=pair.scores)
 
 
-def _as_probabilities(failure: ShapeFailure, pair: _Pair) -> Explained:
+def _as_probabilities(failure: Refusal, pair: _Pair) -> Explained:
     fact = f"{pair.labels.text} is {listed(pair.labels.shape)} and {pair.scores.text} {listed(pair.scores.shape)}"
     columns = f"with {pair.labels.shape[1]} columns for {pair.classes} classes"
     advice = f"class numbers come as {listed(pair.scores.shape[:1])}, probabilities with a column for each class"
     return _said(failure, pair, f"{fact}, {columns}: {advice}")
 
 
-def _no_such_class(failure: ShapeFailure, pair: _Pair) -> Explained | None:
+def _no_such_class(failure: Refusal, pair: _Pair) -> Explained | None:
     least, most = _ends(pair.labels.value)
     if least is None or most is None or (least >= 0 and most < pair.classes):
         return None
@@ -121,7 +121,7 @@ def _no_such_class(failure: ShapeFailure, pair: _Pair) -> Explained | None:
     return _said(failure, pair, f"{fact}: to leave such rows out, `ignore_index={held}`")
 
 
-def _weight(failure: ShapeFailure, pair: _Pair, weight: Any) -> Explained | None:
+def _weight(failure: Refusal, pair: _Pair, weight: Any) -> Explained | None:
     part = failure.part_of_value(weight)
     if part is None or part.shape == (pair.classes,):
         return None
@@ -130,17 +130,17 @@ def _weight(failure: ShapeFailure, pair: _Pair, weight: Any) -> Explained | None
     return failure.explained(part if part.path else pair.scores, f"{sizes}: it takes one weight for each")
 
 
-def _about_labels(failure: ShapeFailure, pair: _Pair, fact: str, call: str, *, fixed: bool = True) -> Explained:
+def _about_labels(failure: Refusal, pair: _Pair, fact: str, call: str, *, fixed: bool = True) -> Explained:
     text = failure.with_call(pair.labels, call)
     return _said(failure, pair, f"{fact}: `{text}`", failure.call_fix(pair.labels, call) if fixed else None)
 
 
-def _about_scores(failure: ShapeFailure, pair: _Pair, fact: str, call: str) -> Explained:
+def _about_scores(failure: Refusal, pair: _Pair, fact: str, call: str) -> Explained:
     text = failure.with_call(pair.scores, call)
     return _said(failure, pair, f"{fact}: `{text}`", failure.call_fix(pair.scores, call), about=pair.scores)
 
 
-def _said(failure: ShapeFailure, pair: _Pair, message: str, fix: Any = None, *, about: Part | None = None) -> Explained:
+def _said(failure: Refusal, pair: _Pair, message: str, fix: Any = None, *, about: Part | None = None) -> Explained:
     first = about if about is not None else pair.labels
     other = pair.labels if first is pair.scores else pair.scores
     subject = first.path or other.path or failure.explained(first, "").subject

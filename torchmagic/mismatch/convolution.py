@@ -8,7 +8,7 @@ from typing import Any
 
 from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import channels_first, crossed, listed, permuted
 
 _LAYERS = ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
@@ -16,7 +16,7 @@ _POOLS = re.compile(r"(Max|Avg|LP)Pool([123])d")
 _TOO_SMALL = re.compile(r"Kernel size can't be greater|[Oo]utput size is too small|Output size is too small|too small")
 
 
-def convolution(failure: ShapeFailure) -> Explained | None:
+def convolution(failure: Refusal) -> Explained | None:
     """Explain a convolution that was given other channels or dimensions than it was made for."""
     if not failure.is_layer(*_LAYERS) or failure.layer_call is None:
         return None
@@ -27,7 +27,7 @@ def convolution(failure: ShapeFailure) -> Explained | None:
     return _channels(failure, part, len(layer.kernel_size), layer.in_channels, failure.name_of_layer())
 
 
-def _channels(failure: ShapeFailure, part: Part, spatial: int, wanted: int, name: str) -> Explained | None:
+def _channels(failure: Refusal, part: Part, spatial: int, wanted: int, name: str) -> Explained | None:
     """Explain what does not fit between images, of so many spatial dimensions, and the channels that are wanted."""
     takes = channels(wanted)
     shape, size = part.shape, len(part.shape)
@@ -43,7 +43,7 @@ def _channels(failure: ShapeFailure, part: Part, spatial: int, wanted: int, name
     return failure.explained(part, f"{start}: {name} takes {spatial + 2} dimensions, {layout}, not {size}")
 
 
-def _batch(failure: ShapeFailure, part: Part, wanted: int, start: str) -> Explained | None:
+def _batch(failure: Refusal, part: Part, wanted: int, start: str) -> Explained | None:
     shape = part.shape
     if shape[1] == wanted:
         return _too_small(failure, part)
@@ -61,7 +61,7 @@ def _batch(failure: ShapeFailure, part: Part, wanted: int, start: str) -> Explai
     return failure.explained(part, f"{start}, not {shape[1]}{made}{one if grey else ''}")
 
 
-def _without_one(failure: ShapeFailure, part: Part, wanted: int, start: str, spatial: int) -> Explained | None:
+def _without_one(failure: Refusal, part: Part, wanted: int, start: str, spatial: int) -> Explained | None:
     """Explain an input that torch takes for one image without a batch."""
     shape = part.shape
     if shape[0] == wanted:
@@ -75,7 +75,7 @@ def _without_one(failure: ShapeFailure, part: Part, wanted: int, start: str, spa
     return failure.explained(part, f"{start}, and this counts as one input without a batch, of {channels(shape[0])}")
 
 
-def _too_small(failure: ShapeFailure, part: Part) -> Explained | None:
+def _too_small(failure: Refusal, part: Part) -> Explained | None:
     layer: Any = failure.layer
     if layer is None or not _TOO_SMALL.search(failure.text) or not hasattr(layer, "kernel_size"):
         return None
@@ -86,7 +86,7 @@ def _too_small(failure: ShapeFailure, part: Part) -> Explained | None:
     return failure.explained(part, f"{message}{failure.name_of_layer()}, {crossed(kernel)}: {advice}")
 
 
-def pooling(failure: ShapeFailure) -> Explained | None:
+def pooling(failure: Refusal) -> Explained | None:
     """Explain a pooling layer for which nothing is left to pool, or which lacks a dimension."""
     layer: Any = failure.layer
     found = _POOLS.fullmatch(type(layer).__name__) if layer is not None else None
@@ -105,7 +105,7 @@ def pooling(failure: ShapeFailure) -> Explained | None:
     return None
 
 
-def direct_convolution(failure: ShapeFailure) -> Explained | None:
+def direct_convolution(failure: Refusal) -> Explained | None:
     """Explain `F.conv2d(x, w)`, which leaves no frame of its own."""
     call = failure.call_node
     name = name_of(failure.sizes.live(call.func)) if call is not None else ""
@@ -122,7 +122,7 @@ def direct_convolution(failure: ShapeFailure) -> Explained | None:
     return _channels(failure, part, spatial, wanted, f"{weight.text} {listed(weight.shape)}")
 
 
-def _repaired(failure: ShapeFailure, part: Part, message: str, call: str) -> Explained:
+def _repaired(failure: Refusal, part: Part, message: str, call: str) -> Explained:
     text = failure.with_call(part, call)
     return failure.explained(part, f"{message}: `{text}`", failure.call_fix(part, call))
 

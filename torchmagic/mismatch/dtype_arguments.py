@@ -13,7 +13,7 @@ from torchmagic.kinds import kind_of_value
 from torchmagic.mismatch.dtype_casts import cast, only_one, parts_in
 from torchmagic.mismatch.dtype_words import NAMES, cast_to, dtype_name, is_whole
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.source.edits import first_words, replace_all, spelled
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss", "multi_margin_loss")
@@ -29,7 +29,7 @@ _WHOLE_INPUT = ("one_hot", "bincount")
 _NAMED = re.compile(r"not implemented for '(\w+)'|Got:? (\w+)")
 
 
-def class_numbers(failure: ShapeFailure) -> Explained | None:
+def class_numbers(failure: Refusal) -> Explained | None:
     """Explain a loss that asks for class numbers and was given something else."""
     part = _given(failure, _CLASS_LOSSES, "target")
     if part is None:
@@ -40,7 +40,7 @@ def class_numbers(failure: ShapeFailure) -> Explained | None:
     return cast(failure, part, fact, ".long()")
 
 
-def swapped(failure: ShapeFailure) -> Explained | None:
+def swapped(failure: Refusal) -> Explained | None:
     """Explain a loss that was given the labels where the logits belong."""
     first, second = _given(failure, _CLASS_LOSSES, "input"), _given(failure, _CLASS_LOSSES, "target")
     if first is None or second is None or not is_whole(first.value.dtype) or is_whole(second.value.dtype):
@@ -56,7 +56,7 @@ def swapped(failure: ShapeFailure) -> Explained | None:
     return failure.explained(first, f"{fact}: the loss takes {second.text} first, then {first.text}", fix)
 
 
-def class_probabilities(failure: ShapeFailure) -> Explained | None:
+def class_probabilities(failure: Refusal) -> Explained | None:
     """Explain integers of the shape of the logits, which are taken for probabilities."""
     part, logits = _given(failure, _CLASS_LOSSES, "target"), _given(failure, _CLASS_LOSSES, "input")
     if part is None or logits is None:
@@ -68,7 +68,7 @@ def class_probabilities(failure: ShapeFailure) -> Explained | None:
     return failure.explained(part, f"{fact}, so it is taken for probabilities, which are floats: {advice}")
 
 
-def index(failure: ShapeFailure) -> Explained | None:
+def index(failure: Refusal) -> Explained | None:
     """Explain an index that is no whole number."""
     part = _given(failure, ("embedding", "embedding_bag"), "input")
     if part is None:
@@ -78,7 +78,7 @@ def index(failure: ShapeFailure) -> Explained | None:
     return cast(failure, part, f"{part.text} is {dtype_name(part.value.dtype)}, and an index is int64", ".long()")
 
 
-def mask(failure: ShapeFailure) -> Explained | None:
+def mask(failure: Refusal) -> Explained | None:
     """Explain a mask that is not boolean."""
     torch = sys.modules["torch"]
     part = only_one(p for p in _masks(failure) if p.value.dtype is not torch.bool)
@@ -87,7 +87,7 @@ def mask(failure: ShapeFailure) -> Explained | None:
     return cast(failure, part, f"{part.text} is {dtype_name(part.value.dtype)}, and a mask is bool", ".bool()")
 
 
-def loss_target(failure: ShapeFailure) -> Explained | None:
+def loss_target(failure: Refusal) -> Explained | None:
     """Explain a target that is not in the dtype of the predictions."""
     part, given = _given(failure, _TARGET_LOSSES, "target"), _given(failure, _TARGET_LOSSES, "input")
     if part is None or given is None or given.value.dtype == part.value.dtype:
@@ -97,7 +97,7 @@ def loss_target(failure: ShapeFailure) -> Explained | None:
     return cast(failure, part, f"{fact}, like its input", cast_to(wanted))
 
 
-def numbers(failure: ShapeFailure) -> Explained | None:
+def numbers(failure: Refusal) -> Explained | None:
     """Explain an operation that is not defined for the dtype: a mean of integers, a softmax of float16 on the host."""
     torch = sys.modules["torch"]
     told = _NAMED.search(failure.text)
@@ -115,7 +115,7 @@ def numbers(failure: ShapeFailure) -> Explained | None:
     return cast(failure, part, fact, wanted)
 
 
-def _whole_input(failure: ShapeFailure, name: str) -> Part | None:
+def _whole_input(failure: Refusal, name: str) -> Part | None:
     """Find the tensor that the operation is not defined for: by the library's frames, else by the failing call."""
 
     def fits(value: Any) -> bool:
@@ -133,7 +133,7 @@ def _whole_input(failure: ShapeFailure, name: str) -> Part | None:
     return None
 
 
-def _first_operand(failure: ShapeFailure) -> ast.expr | None:
+def _first_operand(failure: Refusal) -> ast.expr | None:
     """Return what the failing call is a method of, or the first argument of the function."""
     call = failure.call_node
     if call is None:
@@ -144,7 +144,7 @@ def _first_operand(failure: ShapeFailure) -> ast.expr | None:
     return call.args[0] if call.args else None
 
 
-def _is_module_name(failure: ShapeFailure, node: ast.expr) -> bool:
+def _is_module_name(failure: Refusal, node: ast.expr) -> bool:
     """Tell whether a path names a module of Python's, as `torch` and `torch.nn.functional` do."""
     while isinstance(node, ast.Attribute):
         node = node.value
@@ -152,7 +152,7 @@ def _is_module_name(failure: ShapeFailure, node: ast.expr) -> bool:
     return type(value) is type(sys)
 
 
-def _given(failure: ShapeFailure, functions: tuple[str, ...], name: str) -> Part | None:
+def _given(failure: Refusal, functions: tuple[str, ...], name: str) -> Part | None:
     """Return the tensor that one of torch's functions was given as this parameter."""
     call = failure.call_of(*functions)
     part = failure.part_of_value(call.arguments.get(name)) if call is not None else None
@@ -171,7 +171,7 @@ def _is_no_index(tensor: Any) -> bool:
     return tensor.dtype not in (torch.int64, torch.int32, torch.bool, torch.uint8)
 
 
-def indices(failure: ShapeFailure) -> Iterator[Part]:
+def indices(failure: Refusal) -> Iterator[Part]:
     """Yield the tensors that the failing line uses as an index."""
     for part in _nodes(failure):
         if isinstance(part, ast.Subscript):
@@ -182,7 +182,7 @@ def indices(failure: ShapeFailure) -> Iterator[Part]:
                 yield from parts_in(failure, part)
 
 
-def _masks(failure: ShapeFailure) -> Iterator[Part]:
+def _masks(failure: Refusal) -> Iterator[Part]:
     for part in _nodes(failure):
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Invert):
             yield from parts_in(failure, part.operand)
@@ -193,7 +193,7 @@ def _masks(failure: ShapeFailure) -> Iterator[Part]:
             yield from parts_in(failure, next((k.value for k in part.keywords if k.arg == "attn_mask"), None))
 
 
-def _nodes(failure: ShapeFailure) -> Iterator[ast.AST]:
+def _nodes(failure: Refusal) -> Iterator[ast.AST]:
     return (part for whole in failure.expressions for part in ast.walk(whole))
 
 

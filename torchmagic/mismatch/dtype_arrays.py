@@ -9,7 +9,7 @@ from typing import Any
 from torchmagic import devices
 from torchmagic.checking.failing_line import value_at
 from torchmagic.findings import Fix
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.source import ref_of
 from torchmagic.source.edits import first_words, replace_all
 
@@ -17,7 +17,7 @@ _MOST_OBJECTS = 100_000
 _WORDS = {"ndarray": "a numpy array", "DataFrame": "a pandas frame", "Series": "a pandas series", "list": "a list"}
 
 
-def not_a_tensor(failure: ShapeFailure) -> Explained | None:
+def not_a_tensor(failure: Refusal) -> Explained | None:
     """Name the argument that is no tensor, and write the call that makes one of it."""
     given = [value for call in failure.calls for value in call.arguments.values() if type(value).__name__ in _WORDS]
     refused = given[0] if given else None
@@ -36,7 +36,7 @@ def not_a_tensor(failure: ShapeFailure) -> Explained | None:
     return Explained(inside, message, fix)
 
 
-def not_of_numbers(failure: ShapeFailure) -> Explained | None:
+def not_of_numbers(failure: Refusal) -> Explained | None:
     """Say what an array of objects or texts holds that is no number."""
     node = failure.call_node.args[0] if failure.call_node is not None and failure.call_node.args else None
     ref = ref_of(node)
@@ -66,7 +66,7 @@ def _first_odd(array: Any) -> str | None:
     return None
 
 
-def _dtype_for(failure: ShapeFailure, value: Any) -> str:
+def _dtype_for(failure: Refusal, value: Any) -> str:
     """Name the dtype of the layer for an array of floats, which torch would make float64."""
     dtype = getattr(value, "dtype", "") if type(value).__module__.partition(".")[0] in ("numpy", "pandas") else ""
     floats = str(dtype) in ("float64", "float16", "")
@@ -74,7 +74,7 @@ def _dtype_for(failure: ShapeFailure, value: Any) -> str:
     return f", dtype={own.pop()}" if floats and len(own) == 1 else ""
 
 
-def _path_to(failure: ShapeFailure, wanted: Any) -> tuple[ast.expr, str] | None:
+def _path_to(failure: Refusal, wanted: Any) -> tuple[ast.expr, str] | None:
     for whole in failure.expressions:
         for node in ast.walk(whole):
             if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Load):

@@ -9,13 +9,13 @@ from typing import Any
 from torchmagic.checking.failing_line import FailingLine, Operand, failing_lines, top_level_name
 from torchmagic.findings import Fix
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import shape_of
 from torchmagic.source import ref_of
 from torchmagic.source.edits import first_words, replace_all, spelled
 
 
-def parts_in(failure: ShapeFailure, node: ast.AST | None) -> Iterator[Part]:
+def parts_in(failure: Refusal, node: ast.AST | None) -> Iterator[Part]:
     """Yield the tensors that an expression of the failing line names; of `x[0]` and `x.T` the value is `x`."""
     for operand in _operands_in(failure.here, node):
         if operand.kind == "tensor" and not operand.converted:
@@ -32,7 +32,7 @@ def only_one(parts: Iterator[Part]) -> Part | None:
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def cast(failure: ShapeFailure, part: Part, fact: str, call: str) -> Explained:
+def cast(failure: Refusal, part: Part, fact: str, call: str) -> Explained:
     """Explain by a fact, and advise a cast."""
     advice = failure.with_call(part, call) if part.node is not None else call
     local = str(ref) if (ref := ref_of(part.node)) is not None else ""
@@ -41,7 +41,7 @@ def cast(failure: ShapeFailure, part: Part, fact: str, call: str) -> Explained:
     return failure.explained(named, f"{fact}: `{advice}`", cast_fix(failure, [part], call))
 
 
-def cast_fix(failure: ShapeFailure, parts: list[Part], call: str) -> Fix | None:
+def cast_fix(failure: Refusal, parts: list[Part], call: str) -> Fix | None:
     """Put a cast after every spelling of some tensors in the failing expression.
 
     When that line is not the cell's, after the argument of the cell's own line that is the same object.
@@ -66,7 +66,7 @@ def _operands_in(line: FailingLine, node: ast.AST | None) -> list[Operand]:
     return [operand for operand in line.operands if id(operand.node) in inside]
 
 
-def _path_of_node(failure: ShapeFailure, node: ast.AST | None) -> str:
+def _path_of_node(failure: Refusal, node: ast.AST | None) -> str:
     operand = next((o for o in failure.here.operands if o.node is node and o.kind == "tensor"), None)
     return top_level_name(failure.facts, operand.value) if operand is not None else ""
 

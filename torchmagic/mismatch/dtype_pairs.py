@@ -14,14 +14,14 @@ from torchmagic.kinds import kind_of_value
 from torchmagic.mismatch.dtype_arguments import class_numbers, indices
 from torchmagic.mismatch.dtype_casts import cast, cast_fix, parts_in
 from torchmagic.mismatch.dtype_words import NAMES, cast_to, dtype_name, is_whole, numpys
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.source.edits import replace_all, spelled
 
 _CLASS_LOSSES = ("cross_entropy", "nll_loss")
 _RESULT = re.compile(r"result type (\w+) can't be cast")
 
 
-def types_differ(failure: ShapeFailure) -> Explained | None:
+def types_differ(failure: Refusal) -> Explained | None:
     """Explain operands of different dtypes: what a layer is given against its parameters, else one another."""
     loss = failure.call_of(*_CLASS_LOSSES)
     if loss is not None:
@@ -29,7 +29,7 @@ def types_differ(failure: ShapeFailure) -> Explained | None:
     return _against_layer(failure) or _against_each_other(failure)
 
 
-def in_place(failure: ShapeFailure) -> Explained | None:
+def in_place(failure: Refusal) -> Explained | None:
     """Explain a result that the tensor it is written into cannot hold: `counts += 0.5`."""
     statement = failure.here.step.node
     target = statement.target if isinstance(statement, ast.AugAssign) else _receiver(failure)
@@ -45,7 +45,7 @@ def in_place(failure: ShapeFailure) -> Explained | None:
     return failure.explained(part, f"{fact}: {advice}", fix)
 
 
-def _assigned(failure: ShapeFailure, statement: ast.stmt, target: ast.expr | None) -> Fix | None:
+def _assigned(failure: Refusal, statement: ast.stmt, target: ast.expr | None) -> Fix | None:
     """Write `x += y` as `x = x + y`."""
     if not isinstance(statement, ast.AugAssign) or not isinstance(target, ast.Name) or not failure.here.frame.is_cell:
         return None
@@ -58,13 +58,13 @@ def _assigned(failure: ShapeFailure, statement: ast.stmt, target: ast.expr | Non
     return Fix(text, caveat) if text is not None else None
 
 
-def _receiver(failure: ShapeFailure) -> ast.expr | None:
+def _receiver(failure: Refusal) -> ast.expr | None:
     call = failure.call_node
     inplace = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
     return call.func.value if inplace and call is not None and isinstance(call.func, ast.Attribute) else None
 
 
-def _class_weights(failure: ShapeFailure, given: Any) -> Explained | None:
+def _class_weights(failure: Refusal, given: Any) -> Explained | None:
     weight, logits = given.get("weight"), failure.part_of_value(given.get("input"))
     if kind_of_value(weight) != "tensor" or logits is None or weight.dtype == logits.value.dtype:
         return None
@@ -76,7 +76,7 @@ def _class_weights(failure: ShapeFailure, given: Any) -> Explained | None:
     return cast(failure, part, f"{fact}; class weights come in the dtype of the logits", cast_to(wanted))
 
 
-def _against_layer(failure: ShapeFailure) -> Explained | None:
+def _against_layer(failure: Refusal) -> Explained | None:
     """Compare what the running module was given with its parameters."""
     call = failure.layer_call
     if call is None:
@@ -103,7 +103,7 @@ def _tensors(values: Any) -> Any:
             yield from (item for item in value if kind_of_value(item) == "tensor")
 
 
-def _against_each_other(failure: ShapeFailure) -> Explained | None:
+def _against_each_other(failure: Refusal) -> Explained | None:
     """Compare the tensors that the failing expression names."""
     index = {id(part.node) for part in indices(failure)}
     named = [part for part in parts_in(failure, failure.expressions[0]) if id(part.node) not in index]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import listed
 
 
-def einsum(failure: ShapeFailure) -> Explained | None:
+def einsum(failure: Refusal) -> Explained | None:
     """Explain an `einsum` in which one letter has two sizes, or an operand another number of dimensions."""
     call = failure.call_node
     if call is None or failure.call_of("einsum") is None or len(call.args) < 2:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from torchmagic.kinds import kind_of_value
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import listed
 
 _INDEX = re.compile(r"index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)")
@@ -15,7 +15,7 @@ _MASK = re.compile(r"The shape of the mask \[([\d, ]+)\] at index (\d+) does not
 _TOO_MANY = "too many indices for tensor"
 
 
-def embedding(failure: ShapeFailure) -> Explained | None:
+def embedding(failure: Refusal) -> Explained | None:
     """Explain a number for which an Embedding has no row."""
     if not failure.is_layer("Embedding", "EmbeddingBag") or "out of range" not in failure.text:
         return None
@@ -35,7 +35,7 @@ def embedding(failure: ShapeFailure) -> Explained | None:
     return failure.explained(part, fact + (advice if held == most else ": check the numbers"))
 
 
-def indexing(failure: ShapeFailure) -> Explained | None:
+def indexing(failure: Refusal) -> Explained | None:
     """Explain an index or a mask that a tensor does not have room for."""
     if failure.calls:
         return None
@@ -46,7 +46,7 @@ def indexing(failure: ShapeFailure) -> Explained | None:
     return None
 
 
-def _subscript(failure: ShapeFailure, node: ast.Subscript) -> Explained | None:
+def _subscript(failure: Refusal, node: ast.Subscript) -> Explained | None:
     part = failure.part_of_node(node.value)
     if part is None:
         return None
@@ -69,7 +69,7 @@ def _subscript(failure: ShapeFailure, node: ast.Subscript) -> Explained | None:
     return None
 
 
-def _mask(failure: ShapeFailure, node: ast.Subscript, sizes: tuple[int, ...], start: str) -> Explained | None:
+def _mask(failure: Refusal, node: ast.Subscript, sizes: tuple[int, ...], start: str) -> Explained | None:
     part, mask = failure.part_of_node(node.value), failure.part_of_node(node.slice)
     if part is None or mask is None or mask.shape != sizes:
         return None

@@ -11,7 +11,7 @@ from typing import Any
 from torchmagic.findings import Fix
 from torchmagic.kinds import kind_of_value, name_of
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed, shape_of
 from torchmagic.source.edits import spelled
 
@@ -21,7 +21,7 @@ _SPEAKS = re.compile(
 _JOINS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack"})
 
 
-def joining(failure: ShapeFailure) -> Explained | None:
+def joining(failure: Refusal) -> Explained | None:
     """Explain tensors that cannot be joined."""
     if not _SPEAKS.search(failure.text):
         return None
@@ -52,7 +52,7 @@ def joining(failure: ShapeFailure) -> Explained | None:
     return failure.explained(about, f"{fact}{joins}; along dimension {fits[0]} they fit: `dim={fits[0]}`", fix)
 
 
-def _other_dims(failure: ShapeFailure, one: Part, other: Part, about: Part, fact: str) -> Explained:
+def _other_dims(failure: Refusal, one: Part, other: Part, about: Part, fact: str) -> Explained:
     """Explain a row that is joined to a matrix."""
     start = f"{fact}: all need as many dimensions"
     shorter, longer = (one, other) if len(one.shape) < len(other.shape) else (other, one)
@@ -62,7 +62,7 @@ def _other_dims(failure: ShapeFailure, one: Part, other: Part, about: Part, fact
     return failure.explained(about, f"{start}; `{text}` makes it one row", failure.call_fix(shorter, ".unsqueeze(0)"))
 
 
-def _collated(failure: ShapeFailure) -> Explained | None:
+def _collated(failure: Refusal) -> Explained | None:
     """Explain samples of a data set that do not stack into a batch."""
     sizes = _sample_sizes(failure)
     source, step = failure.source, failure.here.step.node
@@ -81,7 +81,7 @@ def _collated(failure: ShapeFailure) -> Explained | None:
     return Explained(path, f"{fact}; {advice}")
 
 
-def _sample_sizes(failure: ShapeFailure) -> tuple[Shape, Shape] | None:
+def _sample_sizes(failure: Refusal) -> tuple[Shape, Shape] | None:
     """Return two sizes that differ: those of the samples, else those that torch tells."""
     call = failure.call_of("collate_tensor_fn")
     batch: Any = call.arguments.get("batch") if call is not None else None
@@ -96,7 +96,7 @@ def _sample_sizes(failure: ShapeFailure) -> tuple[Shape, Shape] | None:
     return one, other
 
 
-def _parts(failure: ShapeFailure, node: ast.expr) -> list[Part]:
+def _parts(failure: Refusal, node: ast.expr) -> list[Part]:
     """Return the tensors that are joined: those written in a list, or those a list holds."""
     if isinstance(node, (ast.List, ast.Tuple)):
         parts = [failure.part_of_node(element) for element in node.elts]
@@ -107,12 +107,12 @@ def _parts(failure: ShapeFailure, node: ast.expr) -> list[Part]:
     return [p for index, value in enumerate(held) if (p := _element(failure, value, f"{text}[{index}]")) is not None]
 
 
-def _element(failure: ShapeFailure, value: Any, text: str) -> Part | None:
+def _element(failure: Refusal, value: Any, text: str) -> Part | None:
     part = failure.part_of_value(value) if kind_of_value(value) == "tensor" else None
     return Part(f"`{text}`", part.path, part.shape, None, value) if part is not None else None
 
 
-def _dim(failure: ShapeFailure, call: ast.Call) -> int:
+def _dim(failure: Refusal, call: ast.Call) -> int:
     given = next((keyword.value for keyword in call.keywords if keyword.arg in ("dim", "axis")), None)
     given = call.args[1] if given is None and len(call.args) > 1 else given
     value = failure.sizes.value(given) if given is not None else None
@@ -133,7 +133,7 @@ def _differs(one: Shape, other: Shape, dim: int) -> bool:
     return any(a != b for d, (a, b) in enumerate(zip(one, other, strict=False)) if d != dim)
 
 
-def _with_dim(failure: ShapeFailure, call: ast.Call, dim: int) -> Fix | None:
+def _with_dim(failure: Refusal, call: ast.Call, dim: int) -> Fix | None:
     """Write the call with another `dim`."""
     first = spelled(failure.source, call.args[0])
     if len(call.args) > 2 or any(keyword.arg not in ("dim", "axis") for keyword in call.keywords):

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import listed
 from torchmagic.source.refs import bare_name
 
@@ -16,7 +16,7 @@ _FLATTENED = 8
 """From this number of features on, a multiple of it in one row is taken to be several rows that were flattened."""
 
 
-def linear(failure: ShapeFailure) -> Explained | None:
+def linear(failure: Refusal) -> Explained | None:
     """Explain a Linear layer whose input has another number of features."""
     if failure.is_layer("Bilinear"):
         return _bilinear(failure)
@@ -56,7 +56,7 @@ def _repair(shape: tuple[int, ...], wanted: int) -> tuple[str, str]:
     return fitting[0] if len(fitting) == 1 else ("", "")
 
 
-def _lost_batch(failure: ShapeFailure, part: Part, wanted: int, message: str) -> Explained | None:
+def _lost_batch(failure: Refusal, part: Part, wanted: int, message: str) -> Explained | None:
     """Explain features that came out wrong because the batch was flattened too, or was never there."""
     shape, got = part.shape, part.shape[-1]
     flattens = isinstance(part.node, ast.Call) and bare_name(part.node.func) == "flatten"
@@ -75,7 +75,7 @@ def _lost_batch(failure: ShapeFailure, part: Part, wanted: int, message: str) ->
     return failure.explained(part, f"{fact}: `{kept or '.flatten(1)'}`", failure.fix(part.node, kept) if kept else None)
 
 
-def _flatten_from_one(failure: ShapeFailure, part: Part, wanted: int) -> str:
+def _flatten_from_one(failure: Refusal, part: Part, wanted: int) -> str:
     """Write `x.flatten()` so that it keeps dimension 0; empty when the expression is another one."""
     node = part.node
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args or node.keywords:
@@ -95,7 +95,7 @@ def _advice(part: Part, layer: Any) -> str:
     return f"{make}, or check what comes in" if part.path else make
 
 
-def _bilinear(failure: ShapeFailure) -> Explained | None:
+def _bilinear(failure: Refusal) -> Explained | None:
     layer: Any = failure.layer
     for name, wanted in (("input1", layer.in1_features), ("input2", layer.in2_features)):
         part = failure.given(name)
@@ -105,7 +105,7 @@ def _bilinear(failure: ShapeFailure) -> Explained | None:
     return None
 
 
-def direct_linear(failure: ShapeFailure) -> Explained | None:
+def direct_linear(failure: Refusal) -> Explained | None:
     """Explain `F.linear(x, w)`, which leaves no frame of its own."""
     call = failure.call_node
     if call is None or failure.calls or len(call.args) < 2:

@@ -8,7 +8,7 @@ from math import prod
 
 from torchmagic.kinds import name_of
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed
 
 _FUNCTIONS = frozenset({"matmul", "mm", "bmm", "mv", "dot"})
@@ -19,7 +19,7 @@ _SPEAKS = re.compile(
 )
 
 
-def matmul(failure: ShapeFailure) -> Explained | None:
+def matmul(failure: Refusal) -> Explained | None:
     """Explain a product of matrices whose sizes do not fit together."""
     if failure.calls or not _SPEAKS.search(failure.text):
         return None
@@ -27,7 +27,7 @@ def matmul(failure: ShapeFailure) -> Explained | None:
     return found[0] if len(found) == 1 else None
 
 
-def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
+def _explain(failure: Refusal, node: ast.AST) -> Explained | None:
     sides = _operands(failure, node)
     if sides is None:
         return None
@@ -42,7 +42,7 @@ def _explain(failure: ShapeFailure, node: ast.AST) -> Explained | None:
     return _contraction(failure, left, right) or _batches(failure, left, right)
 
 
-def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr, str] | None:
+def _operands(failure: Refusal, node: ast.AST) -> tuple[ast.expr, ast.expr, str] | None:
     """Return the two sides of a matrix product and how it is spelled."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         return node.left, node.right, "@"
@@ -61,7 +61,7 @@ def _operands(failure: ShapeFailure, node: ast.AST) -> tuple[ast.expr, ast.expr,
     return None
 
 
-def _contraction(failure: ShapeFailure, left: Part, right: Part) -> Explained | None:
+def _contraction(failure: Refusal, left: Part, right: Part) -> Explained | None:
     """Explain a product whose summed dimensions differ."""
     row = len(right.shape) - (2 if len(right.shape) > 1 else 1)
     if left.shape[-1] == right.shape[row]:
@@ -96,7 +96,7 @@ def _contraction(failure: ShapeFailure, left: Part, right: Part) -> Explained | 
     return failure.explained(about, fact)
 
 
-def _batches(failure: ShapeFailure, left: Part, right: Part) -> Explained | None:
+def _batches(failure: Refusal, left: Part, right: Part) -> Explained | None:
     """Explain a product of batches of matrices whose batches do not go together."""
     ours, theirs = left.shape[:-2], right.shape[:-2]
     for back in range(1, min(len(ours), len(theirs)) + 1):
@@ -109,7 +109,7 @@ def _batches(failure: ShapeFailure, left: Part, right: Part) -> Explained | None
     return None
 
 
-def _other_function(failure: ShapeFailure, left: Part, right: Part, name: str, node: ast.AST) -> Explained | None:
+def _other_function(failure: Refusal, left: Part, right: Part, name: str, node: ast.AST) -> Explained | None:
     takes = "two matrices" if name == "mm" else "two batches of matrices, of 3 dimensions each"
     fact = f"`{name}` takes {takes}; {left.text} is {listed(left.shape)} and {right.text} {listed(right.shape)}"
     if not _fits(left.shape, right.shape):
@@ -118,7 +118,7 @@ def _other_function(failure: ShapeFailure, left: Part, right: Part, name: str, n
     return failure.explained(left, f"{fact}: `{text}` multiplies both kinds", failure.fix(node, text))
 
 
-def _from_message(failure: ShapeFailure, left: Part | None, right: Part | None) -> Explained | None:
+def _from_message(failure: Refusal, left: Part | None, right: Part | None) -> Explained | None:
     """Explain a product with the sizes that torch tells, where the text shows only one side or none."""
     found = re.search(r"\((\d+)x(\d+) and (\d+)x(\d+)\)", failure.text)
     known = left if left is not None else right
@@ -136,7 +136,7 @@ def _turned(shape: Shape) -> Shape:
     return (*shape[:-2], shape[-1], shape[-2])
 
 
-def turned_text(failure: ShapeFailure, part: Part) -> str:
+def turned_text(failure: Refusal, part: Part) -> str:
     """Write the transpose of a matrix, or of each in a batch; of one that is written as a transpose, the original."""
     node = part.node
     inner = node.value if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") else None

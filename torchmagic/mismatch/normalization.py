@@ -7,13 +7,13 @@ from typing import Any
 from torchmagic.mismatch.convolution import channels
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import channels_first, listed
 
 _BATCH = {"BatchNorm1d": (2, 3), "BatchNorm2d": (4,), "BatchNorm3d": (5,)}
 
 
-def normalization(failure: ShapeFailure) -> Explained | None:
+def normalization(failure: Refusal) -> Explained | None:
     """Explain a normalization whose input has other features than it was made for."""
     if failure.layer_call is None:
         return None
@@ -27,7 +27,7 @@ def normalization(failure: ShapeFailure) -> Explained | None:
     return _group_norm(failure, part) if failure.is_layer("GroupNorm") else None
 
 
-def _batch_norm(failure: ShapeFailure, part: Part) -> Explained | None:
+def _batch_norm(failure: Refusal, part: Part) -> Explained | None:
     layer: Any = failure.layer
     shape, size = part.shape, len(part.shape)
     kind = next(name for name in _BATCH if failure.is_layer(name))
@@ -53,7 +53,7 @@ def _batch_norm(failure: ShapeFailure, part: Part) -> Explained | None:
     return None
 
 
-def _layer_norm(failure: ShapeFailure, part: Part) -> Explained | None:
+def _layer_norm(failure: Refusal, part: Part) -> Explained | None:
     layer: Any = failure.layer
     wanted = tuple(layer.normalized_shape)
     if part.shape[-len(wanted) :] == wanted:
@@ -69,7 +69,7 @@ def _layer_norm(failure: ShapeFailure, part: Part) -> Explained | None:
     return failure.explained(part, message + made)
 
 
-def _group_norm(failure: ShapeFailure, part: Part) -> Explained | None:
+def _group_norm(failure: Refusal, part: Part) -> Explained | None:
     layer: Any = failure.layer
     if len(part.shape) < 2 or part.shape[1] == layer.num_channels:
         return None

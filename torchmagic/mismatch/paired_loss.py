@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchmagic.mismatch.broadcast import disagreement
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import listed
 
 _LOSSES = (
@@ -13,7 +13,7 @@ _LOSSES = (
 )  # fmt: skip
 
 
-def paired_loss(failure: ShapeFailure) -> Explained | None:
+def paired_loss(failure: Refusal) -> Explained | None:
     """Explain a loss that compares two tensors of different sizes."""
     call = failure.call_of(*_LOSSES)
     if call is None:
@@ -57,7 +57,7 @@ def _same_length(guess: Part, target: Part) -> bool:
     return len(guess.shape) == len(target.shape)
 
 
-def _said(failure: ShapeFailure, guess: Part, target: Part, message: str, fix: object) -> Explained:
+def _said(failure: Refusal, guess: Part, target: Part, message: str, fix: object) -> Explained:
     made = failure.explained(failure.first_named(guess, target), message)
     others = (target.path,) if target.path and target.path != made.subject else ()
     return Explained(made.subject, message, fix, others)  # type: ignore[arg-type]

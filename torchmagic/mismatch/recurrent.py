@@ -6,11 +6,11 @@ from typing import Any
 
 from torchmagic.mismatch.failed_call import Part
 from torchmagic.mismatch.linear import features
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed
 
 
-def recurrent(failure: ShapeFailure) -> Explained | None:
+def recurrent(failure: Refusal) -> Explained | None:
     """Explain a recurrent layer whose input or state does not fit."""
     call = failure.layer_call
     is_cell = failure.is_layer("RNNCellBase")
@@ -33,7 +33,7 @@ def recurrent(failure: ShapeFailure) -> Explained | None:
     return _cell_state(failure, part, parts) if is_cell else _state(failure, part, parts)
 
 
-def _features(failure: ShapeFailure, part: Part, layer: Any) -> Explained:
+def _features(failure: Refusal, part: Part, layer: Any) -> Explained:
     wanted, got = layer.input_size, part.shape[-1]
     message = failure.meets(part, f"{features(wanted)} in the last dimension", str(got))
     kind = type(layer).__name__
@@ -52,7 +52,7 @@ def _features(failure: ShapeFailure, part: Part, layer: Any) -> Explained:
     )
 
 
-def _cell_state(failure: ShapeFailure, part: Part, states: list[Part | None]) -> Explained | None:
+def _cell_state(failure: Refusal, part: Part, states: list[Part | None]) -> Explained | None:
     layer: Any = failure.layer
     wanted = (*part.shape[:-1], layer.hidden_size)
     odd = next((state for state in states if state is not None and state.shape != wanted), None)
@@ -62,7 +62,7 @@ def _cell_state(failure: ShapeFailure, part: Part, states: list[Part | None]) ->
     return failure.explained(odd, f"{odd.text} is {listed(odd.shape)}, and {needs}")
 
 
-def _state(failure: ShapeFailure, part: Part, states: list[Part | None]) -> Explained | None:
+def _state(failure: Refusal, part: Part, states: list[Part | None]) -> Explained | None:
     layer: Any = failure.layer
     layers = layer.num_layers * (2 if layer.bidirectional else 1)
     batch = 0 if layer.batch_first else 1

@@ -8,7 +8,7 @@ from math import prod
 
 from torchmagic.findings import Fix
 from torchmagic.mismatch.failed_call import Part
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.shape_words import Shape, listed
 from torchmagic.source.edits import first_words, spelled
 
@@ -18,7 +18,7 @@ _ORDER = re.compile(r"number of dimensions in the tensor input does not match")
 _STRIDES = "view size is not compatible"
 
 
-def reshaping(failure: ShapeFailure) -> Explained | None:
+def reshaping(failure: Refusal) -> Explained | None:
     """Explain a rearrangement that the values of a tensor do not fill, or whose dimensions it does not have."""
     for node in failure.expressions:
         explained = _explain(failure, node) if isinstance(node, ast.Call) else None
@@ -27,7 +27,7 @@ def reshaping(failure: ShapeFailure) -> Explained | None:
     return None
 
 
-def _explain(failure: ShapeFailure, call: ast.Call) -> Explained | None:
+def _explain(failure: Refusal, call: ast.Call) -> Explained | None:
     receiver = _receiver(failure, call)
     part = failure.part_of_node(receiver)
     if part is None:
@@ -52,14 +52,14 @@ def _explain(failure: ShapeFailure, call: ast.Call) -> Explained | None:
     return None
 
 
-def _receiver(failure: ShapeFailure, call: ast.Call) -> ast.expr | None:
+def _receiver(failure: Refusal, call: ast.Call) -> ast.expr | None:
     """Return the tensor that is rearranged: what the method belongs to, or the first argument of a torch function."""
     if isinstance(call.func, ast.Attribute) and failure.sizes.shape(call.func.value) is not None:
         return call.func.value
     return call.args[0] if call.args else None
 
 
-def _other_size(failure: ShapeFailure, part: Part, wanted: Shape, call: ast.Call) -> Explained:
+def _other_size(failure: Refusal, part: Part, wanted: Shape, call: ast.Call) -> Explained:
     total, known = prod(part.shape), prod(size for size in wanted if size >= 0)
     held = f"{part.text} is {listed(part.shape)}, {total} values"
     need = f"{listed(wanted)} takes a multiple of {known}" if -1 in wanted else f"{listed(wanted)} takes {known}"
@@ -78,7 +78,7 @@ def _other_size(failure: ShapeFailure, part: Part, wanted: Shape, call: ast.Call
     return failure.explained(part, fact)
 
 
-def _not_contiguous(failure: ShapeFailure, part: Part, call: ast.Call) -> Explained:
+def _not_contiguous(failure: Refusal, part: Part, call: ast.Call) -> Explained:
     function = call.func
     fact = f"{part.text} is {listed(part.shape)}, and its values do not lie one after the other, as after a transpose"
     message = f"{fact}; `view` copies nothing, `reshape` copies where it must"
@@ -89,7 +89,7 @@ def _not_contiguous(failure: ShapeFailure, part: Part, call: ast.Call) -> Explai
     return failure.explained(part, message, fix)
 
 
-def _expanded(failure: ShapeFailure, part: Part, call: ast.Call) -> Explained | None:
+def _expanded(failure: Refusal, part: Part, call: ast.Call) -> Explained | None:
     given = [failure.sizes.value(argument) for argument in call.args]
     wanted = given[0] if len(given) == 1 and type(given[0]) is tuple else tuple(given)
     for back in range(1, min(len(part.shape), len(wanted)) + 1):
@@ -100,7 +100,7 @@ def _expanded(failure: ShapeFailure, part: Part, call: ast.Call) -> Explained | 
     return None
 
 
-def _no_such_dimension(failure: ShapeFailure, part: Part, first: int, last: int, asked: int) -> Explained | None:
+def _no_such_dimension(failure: Refusal, part: Part, first: int, last: int, asked: int) -> Explained | None:
     size = len(part.shape)
     if last == size and first == -size - 1:
         fact = f"{part.text} is {listed(part.shape)}: a new dimension goes to one of 0 to {size}"
@@ -112,7 +112,7 @@ def _no_such_dimension(failure: ShapeFailure, part: Part, first: int, last: int,
     return failure.explained(part, f"{part.text} is {listed(part.shape)} and {names}; {asked} was asked for")
 
 
-def unpacking(failure: ShapeFailure) -> Explained | None:
+def unpacking(failure: Refusal) -> Explained | None:
     """Explain `batch, channels, height, width = x.shape` where the tensor has more or fewer dimensions."""
     found = re.search(r"values to unpack \(expected (\d+)", failure.text)
     step = failure.here.step.node
@@ -135,7 +135,7 @@ def unpacking(failure: ShapeFailure) -> Explained | None:
     return failure.explained(part, fact)
 
 
-def _too_many_parts(failure: ShapeFailure, source: ast.expr, target: ast.Tuple | ast.List) -> Explained | None:
+def _too_many_parts(failure: Refusal, source: ast.expr, target: ast.Tuple | ast.List) -> Explained | None:
     """Explain `a, b = x.chunk(3)`, and the unpacking of a tensor into its rows."""
     value, names = failure.sizes.value(source), " ".join(spelled(failure.source, target).split())
     part = failure.part_of_node(source)

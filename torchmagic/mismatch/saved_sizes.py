@@ -8,7 +8,7 @@ from typing import Any
 
 from torchmagic.checking.failing_line import top_level_name
 from torchmagic.kinds import kind_of_value
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.namespace.resolve import MISSING, get_attribute
 
 _PARAMETER = re.compile(
@@ -17,7 +17,7 @@ _PARAMETER = re.compile(
 )
 
 
-def saved_state(failure: ShapeFailure) -> Explained | None:
+def saved_state(failure: Refusal) -> Explained | None:
     """Explain a state that was saved from a model of other sizes."""
     call = failure.call_of("load_state_dict")
     found = _PARAMETER.findall(failure.text)
@@ -38,7 +38,7 @@ def _at(module: Any, name: str) -> Any:
     return module
 
 
-def unequal_columns(failure: ShapeFailure) -> Explained | None:
+def unequal_columns(failure: Refusal) -> Explained | None:
     """Explain a TensorDataset whose tensors have different numbers of rows."""
     if not failure.text.startswith("Size mismatch between tensors") or failure.call_node is None:
         return None
@@ -52,7 +52,7 @@ def unequal_columns(failure: ShapeFailure) -> Explained | None:
     return failure.explained(first, f"{fact}: each row of a data set takes one from every tensor")
 
 
-def not_a_number(failure: ShapeFailure) -> Explained | None:
+def not_a_number(failure: Refusal) -> Explained | None:
     """Explain a tensor of many values where one number is needed: `backward()`, `item()`, `if x > 0`."""
     node = failure.here.step.node
     if "implicitly created only for scalar outputs" in failure.text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from torchmagic.mismatch.attention import attention
@@ -16,17 +17,20 @@ from torchmagic.mismatch.matmul import matmul
 from torchmagic.mismatch.normalization import normalization
 from torchmagic.mismatch.paired_loss import paired_loss
 from torchmagic.mismatch.recurrent import recurrent
+from torchmagic.mismatch.refusal import Explained, Refusal
 from torchmagic.mismatch.reshaping import reshaping, unpacking
 from torchmagic.mismatch.saved_sizes import not_a_number, saved_state, unequal_columns
-from torchmagic.mismatch.shape_failure import Explained, ShapeFailure
 
-_FAMILIES: tuple[Callable[[ShapeFailure], Explained | None], ...] = (
+_DTYPES = re.compile(r"dtype|scalar type|same type|floating point type|not implemented for|can't be cast")
+_FAMILIES: tuple[Callable[[Refusal], Explained | None], ...] = (
     saved_state, joining, class_loss, paired_loss, linear, convolution, pooling, normalization, recurrent, attention,
     embedding, einsum, matmul, direct_linear, direct_convolution, broadcast, reshaping, unpacking, indexing,
     unequal_columns, not_a_number,
 )  # fmt: skip
 
 
-def explain(failure: ShapeFailure) -> Explained | None:
-    """Say which sizes do not fit; None when no family recognises the failure."""
+def explain(failure: Refusal) -> Explained | None:
+    """Say which sizes do not fit; None when no family recognises the failure, or it is about dtypes."""
+    if _DTYPES.search(failure.text):
+        return None
     return next((explained for family in _FAMILIES if (explained := family(failure)) is not None), None)

@@ -1,9 +1,8 @@
-"""A cell that ended with an error about sizes: the explanation of it, and the fix of its line."""
+"""An operation that torch refused: the words that explain it, and the fix of its line."""
 
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 
 from torchmagic import devices
@@ -14,9 +13,7 @@ from torchmagic.findings import Fix
 from torchmagic.mismatch.failed_call import FailedCall, Part
 from torchmagic.source.edits import replace_all, spelled
 
-__all__ = ["Explained", "Part", "ShapeFailure", "line_of", "shape_failure"]
-
-_DTYPES = re.compile(r"dtype|scalar type|same type|floating point type|not implemented for|can't be cast")
+_KINDS = (RuntimeError, ValueError, IndexError, AssertionError, NotImplementedError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class Explained:
     others: tuple[str, ...] = ()
 
 
-class ShapeFailure(FailedCall):
-    """A failure that may be about sizes, and the sentences about it."""
+class Refusal(FailedCall):
+    """What torch refused, and the sentences about it."""
 
     def where(self) -> str:
         """Say in which function of another text it failed; empty when the report's line is that place."""
@@ -84,20 +81,16 @@ class ShapeFailure(FailedCall):
         return self.fix(part.node, self.with_call(part, call), caveat)
 
 
-def shape_failure(facts: Facts) -> ShapeFailure | None:
-    """Return the failure when torch refused something that may be about sizes; None for every other error."""
-    kinds = (RuntimeError, ValueError, IndexError, AssertionError, NotImplementedError, TypeError)
-    error = facts.error
-    if error is None or not issubclass(type(error), kinds) or devices.is_mismatch(error) or _DTYPES.search(str(error)):
+def refusal_of(facts: Facts) -> Refusal | None:
+    """Return what torch refused; None when the user's own code raised the error, or a transform such as `vmap` ran."""
+    if facts.error is None or not issubclass(type(facts.error), _KINDS) or devices.is_mismatch(facts.error):
         return None
     lines, frames = failing_lines(facts), facts.failed_frames
     if not lines or lines[0].frame is not frames[-1] or isinstance(lines[0].step.node, (ast.Raise, ast.Assert)):
         return None
-    if is_transformed(facts):
-        return None
-    return ShapeFailure(facts, lines[0])
+    return None if is_transformed(facts) else Refusal(facts, lines[0])
 
 
-def line_of(failure: ShapeFailure) -> int | None:
+def line_of(failure: Refusal) -> int | None:
     """Return the cell's line to report."""
     return line_in_cell(failure.facts, failure.here)
