@@ -245,6 +245,19 @@ def test_an_optimizer_does_not_follow_a_leaf() -> None:
 
 
 LOST = {
+    "item of what a caller shows": (
+        """
+class Mover:
+    def __init__(self, device): self.device = device
+    def __call__(self, batch):
+        for name in ("x", "y"):
+            batch[name].to(self.device)
+        return batch
+mover = Mover(DEV)
+batch = mover({"x": torch.ones(2), "y": torch.ones(2)})
+""",
+        [("batch", 5)],
+    ),
     "literal dict guard": (
         """
 def send(batch, device):

@@ -14,6 +14,38 @@ DEV = torch.device("meta")  # stands in for the accelerator
 )
 
 LEFT = {
+    "named tuple that is unpacked": (
+        """
+from typing import NamedTuple
+class Consts(NamedTuple):
+    mean: torch.Tensor
+    std: torch.Tensor
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.consts = Consts(torch.zeros(4), torch.ones(4))
+    def forward(self, x):
+        mean, std = self.consts
+        return self.fc((x - mean) / std)
+net = Net().to(DEV)
+""",
+        [("net.consts", 9)],
+    ),
+    "attribute set from outside": (
+        """
+class Wrap(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+    def forward(self, x):
+        return self.body(x) * self.gain
+w = Wrap(nn.Linear(4, 4))
+w.gain = torch.ones(4)
+w.to(DEV)
+""",
+        [("w.gain", 8)],
+    ),
     "constant of the class": (
         """
 class Norm(nn.Module):
@@ -284,6 +316,32 @@ ref = Ref().to(DEV)
 }
 
 CORRECT = {
+    "preparation on the host": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.mean = torch.zeros(4)
+    def prepare(self, x):
+        return x - self.mean
+    def forward(self, x):
+        return self.fc(x)
+net = Net().to(DEV)
+x = net.prepare(torch.ones(2, 4)).to(DEV)
+y = net(x)
+""",
+    "teacher on the host that knows": """
+class Student(nn.Module):
+    def __init__(self, teacher):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+        self._teacher = (teacher,)
+    def forward(self, x):
+        with torch.no_grad():
+            t = self._teacher[0](x.cpu()).to(x.device)
+        return self.fc(x) - t
+s = Student(nn.Linear(4, 2)).to(DEV)
+""",
     "cared for in helper": """
 def rotate(x, cos):
     return x * cos.to(x.device)

@@ -18,6 +18,22 @@ criterion = nn.CrossEntropyLoss()
 )
 
 MISTAKES = {
+    "result of a lambda": (
+        """
+metric = lambda out, y: (out.argmax(1) == y).float().mean().item
+scores = [metric(model(x), y) for x, y in loader]
+""",
+        [("scores", 1)],
+    ),
+    "yielded": (
+        """
+def run(net):
+    for x, y in loader:
+        yield F.cross_entropy(net(x), y).item
+history = list(run(model))
+""",
+        [("history", 3)],
+    ),
     "methods added to a list of results": (
         """
 def count(loader):

@@ -38,7 +38,7 @@ def kind_of(facts: Facts, node: ast.AST | None, step: Step, depth: int = _DEEPES
     ):
         return _tensor_among(facts, (node.left, *node.comparators), step, below)
     if isinstance(node, ast.Subscript):
-        return "tensor" if kind_of(facts, node.value, step, below) == "tensor" else None
+        return _kind_of_item(facts, node, step, below)
     if isinstance(node, ast.Attribute):
         if node.attr in _TENSOR_ATTRIBUTES and kind_of(facts, node.value, step, below) == "tensor":
             return "tensor"
@@ -168,6 +168,24 @@ def _kind_of_element(
             for display, at in displays(facts, values, step)
             for part in parts_of_display(display)
         }
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _kind_of_item(facts: Facts, node: ast.Subscript, step: Step, depth: int) -> TorchKind | None:
+    """Judge an item of a tensor, or of a container that the text shows or a caller hands over."""
+    if kind_of(facts, node.value, step, depth) == "tensor":
+        return "tensor"
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else ANY
+    kinds = {
+        kind_of_value(element_of(live) if key is ANY else get_item(live, key))
+        for live in _live_values(facts, node.value, step)
+    }
+    for display, at in displays(facts, node.value, step) if not kinds else ():
+        parts = parts_of_display(display)
+        if isinstance(display, ast.Dict) and key is not ANY:
+            shown = zip(display.keys, display.values, strict=True)
+            parts = [part for name, part in shown if isinstance(name, ast.Constant) and name.value == key]
+        kinds |= {kind_of(facts, part, at, depth) for part in parts}
     return kinds.pop() if len(kinds) == 1 else None
 
 

@@ -70,7 +70,7 @@ class UncalledMethod(Rule):
             known |= {node for _, node in written}
             if is_meant_as_function(facts, held, written):
                 continue
-            write, node = written[-1] if written else (None, _only(named, held))
+            write, node = written[-1] if written else (None, _only(facts, named, held))
             if node is not None and (write is None or write.step.scope.unit.is_cell):
                 known.add(node)
                 yield _Mistake(held=held, node=node, line=node.end_lineno)
@@ -102,9 +102,13 @@ class UncalledMethod(Rule):
         )
 
 
-def _only(named: list[Uncalled], held: Held) -> ast.Attribute | None:
+def _only(facts: Facts, named: list[Uncalled], held: Held) -> ast.Attribute | None:
     """Return the one place in the text that can have made what is held, when there is but one."""
     places = [m.node for m in named if m.name == held.name and m.use.kind in ("store", "return", "argument")]
+    if not places and facts.source is not None and facts.source.tree is not None:
+        nodes = list(ast.walk(facts.source.tree))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        places = [n for n in nodes if isinstance(n, ast.Attribute) and n.attr == held.name and id(n) not in called]
     return places[0] if len(places) == 1 else None
 
 

@@ -74,7 +74,9 @@ def _use(program: Program, node: ast.expr, chain: list[ast.AST], attribute: Attr
     """Judge one mention of the attribute."""
     if any(_cares(part) for part in chain):
         return AttributeUses(looked_after=True)
-    if attribute.inner and not any(isinstance(part, ast.Attribute) and part.attr in attribute.inner for part in chain):
+    fields = {part.attr for part in chain if isinstance(part, ast.Attribute)}
+    unpacked = isinstance(node, ast.Name) and not fields
+    if attribute.inner and not (fields & attribute.inner or unpacked):
         return AttributeUses()  # another field of the object
     if not _mixes(program, node, chain, attribute, names):
         return AttributeUses()
@@ -94,11 +96,20 @@ def is_read_anywhere(program: Program, attribute: Attribute) -> bool:
 
 
 def _methods(program: Program, classes: frozenset[str]) -> Iterator[Scope]:
-    """Yield the forward method, the methods and properties it uses, and those that are called from outside."""
+    """Yield the forward method, the methods and properties it uses, and those that are called from outside.
+
+    A method whose result is moved where it is called, `net.prepare(x).to(device)`, works on the host.
+    """
     methods = [s for s in program.scopes if s.class_name in classes and s.parameters and s.name != "__init__"]
     used = set(_FORWARD)
+    moved = {
+        id(part)
+        for call, _ in program.calls
+        if is_transfer(call) and isinstance(call.func, ast.Attribute)
+        for part in ast.walk(call.func.value)
+    }
     for call, step in program.calls:
-        if isinstance(call.func, ast.Attribute) and step.scope.class_name not in classes:
+        if isinstance(call.func, ast.Attribute) and step.scope.class_name not in classes and id(call) not in moved:
             used.add(call.func.attr)
     while True:
         reached = [scope for scope in methods if scope.name in used]
