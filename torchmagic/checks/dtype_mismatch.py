@@ -29,9 +29,9 @@ _FAMILIES: dict[Complaint, tuple[Callable[[Refusal], Explained | None], ...]] = 
 class DtypeMismatch(Rule):
     """The cell ended because torch met a dtype that the operation does not take.
 
-    torch does not convert operands by itself where that would hide a loss: a layer computes in the dtype of its
-    parameters, float32 as a rule, while an array of numpy's becomes a float64 tensor. Class numbers and indices are
-    int64, masks are bool, the targets of a regression or of `binary_cross_entropy` are floats.
+    torch does not convert operands by itself, since that could hide a loss of precision. A layer computes in the dtype
+    of its parameters, float32 as a rule, while an array of numpy's becomes a float64 tensor. Class numbers and indices
+    are int64, masks are bool, the targets of a regression or of `binary_cross_entropy` are floats.
 
     Convert what came in, as early as you can: `x.float()` for the data, `y.long()` for class numbers, `y.float()` for
     targets that are numbers. The report names what stood on the line with its dtype, and the call to add.
