@@ -17,7 +17,7 @@ from torchmagic.source.memory_paths import ALL, SAME_MEMORY
 _MACHINERY = frozenset({"parameter", "buffer", "group", "state", "grad"})
 _CONTAINERS = (dict, list, tuple, collections.deque)
 _MOST_WAYS = 6
-_MODULE_ROLES = frozenset({"parameter", "buffer", "submodule"})
+MODULE_ROLES = frozenset({"parameter", "buffer", "submodule"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def _leads_into(steps: tuple[tuple[str, Any], ...], links: list[Place]) -> bool:
             return False
         kind, key = steps[position]
         if kind == ALL:
-            return all(rest.role in _MODULE_ROLES for rest in links[index:])
+            return all(rest.role in MODULE_ROLES for rest in links[index:])
         if not _same_step(kind, key, link):
             return False
         position += 1
@@ -168,12 +168,27 @@ def element_expression(value: ast.expr | None) -> ast.expr | None:
 
 
 def entry_of(value: ast.expr | None, holder: Holder) -> ast.expr | None:
-    """Return the entry of a dict display that the holder lies in, or the whole value."""
+    """Return the entry that the holder lies in, of a dict display or a call of `dict`; else the whole value."""
     keys = [link.key for link in holder.place.chain if link.role == "item"]
-    for key, entry in zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else ():
-        if isinstance(key, ast.Constant) and key.value in keys:
-            return entry
-    return value
+    entries: list[tuple[object, ast.expr]] = []
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        entries = [(key.value, entry) for key, entry in pairs if isinstance(key, ast.Constant)]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        entries = [(keyword.arg, keyword.value) for keyword in value.keywords]
+    return next((entry for key, entry in entries if key in keys), value)
+
+
+def is_empty(value: ast.expr | None) -> bool:
+    """Tell whether a value is an empty container, or None: nothing that a holder has can have come from it."""
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return not value.elts
+    if isinstance(value, ast.Call):
+        named = isinstance(value.func, ast.Name) and value.func.id in ("dict", "list", "set", "tuple")
+        return named and not value.args and not value.keywords
+    return isinstance(value, ast.Constant)
 
 
 def distinct(holders: list[Holder]) -> Iterator[Holder]:

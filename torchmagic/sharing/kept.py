@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from torchmagic.namespace.overlap import shares_bytes
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, deep_copied
-from torchmagic.sharing.holders import Capture, Holder, covers, entry_of
+from torchmagic.sharing.holders import MODULE_ROLES, Capture, Holder, covers, entry_of, reaches
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing
 from torchmagic.sharing.words import contents, copy_there, doer, plain
-from torchmagic.source import Step, Write
-from torchmagic.source.memory_paths import memory_paths, memory_ref
+from torchmagic.source import Ref, Step, Write, reads
+from torchmagic.source.memory_paths import ALL, memory_paths, memory_ref
+
+_COLLECTIONS = frozenset({"parameters", "named_parameters", "buffers", "named_buffers", "state_dict"})
 
 
 def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield a verdict for each holder outside of the model that is meant to keep what training changes."""
     owners = [holder for holder in holders if holder.is_machinery]
-    said: set[str] = set()
+    said: set[object] = set()
     for holder in holders:
         if holder.place.root in timeline.loop_variables or (holder.is_machinery and holder.place.role != "buffer"):
             continue
@@ -28,15 +30,18 @@ def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change])
         if owner is None or (_is_parameter_itself(holder, owner) and not _is_kept_by_name(holder)):
             continue
         verdict = _judge(timeline, holder, owner, changes)
-        if verdict is not None and verdict.subject not in said:
-            said.add(verdict.subject)
-            yield verdict
+        slot = (id(holder.place.owner), holder.place.key)
+        if verdict is not None:
+            if not {verdict.subject, slot} & said:
+                yield verdict
+            said |= {verdict.subject, slot}
 
 
 def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Change]) -> Sharing | None:
     capture = timeline.capture_of(holder)
     is_buffer = holder.place.role == "buffer"
-    if any(change.names(holder) for change in changes if not is_buffer or change.kind == "write"):
+    written = [change for change in changes if change.names(holder) and (not is_buffer or change.kind == "write")]
+    if any(not _reads_owner(timeline, change.step, owner) for change in written):
         return None  # the holder is there to write the model through
     if capture is not None and _copies(entry_of(capture.write.value, holder)):
         capture = _loading(timeline, holder)
@@ -46,14 +51,32 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     if not later:
         return None
     stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]
-    names = {str(owner.place.chain[0].key), str(owner.place.key)}
-    compared = [s for s in stale if any(timeline.mentions(s, name) for name in names)]
+    compared = [step for step in stale if _reads_owner(timeline, step, owner)]
     stale = compared + [s for s in stale if not is_buffer and not timeline.in_one_loop(later[0], s, capture)]
     if holder.container is None and not stale:
         return None
     if not stale and (timeline.reads(holder) if capture is not None else not _is_from_before(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
     return _verdict(timeline, holder, owner, capture, later[0])
+
+
+def _reads_owner(timeline: Timeline, step: Step, owner: Holder) -> bool:
+    """Tell whether a statement reads the owner too: what it reads together it takes for two values."""
+    names = {str(link.key) for link in owner.place.chain if link.role != "item"}
+    if any(timeline.mentions(step, name) for name in names | _COLLECTIONS):
+        return True
+    refs = {ref for own in step.own_expressions() for ref in reads(own)}
+    paths = {path for ref in refs for path in memory_paths(timeline.program, ref, step)}
+    return any(reaches(path, owner.place) for path in paths) or _names_model(timeline, paths, owner)
+
+
+def _names_model(timeline: Timeline, paths: set[Ref], owner: Holder) -> bool:
+    """Tell whether a path stands for all parameters of a module that the owner belongs to, under any of its names."""
+    modules = [timeline.facts.found.find(link.owner) for link in owner.place.chain if link.role in MODULE_ROLES]
+    places = [place for module in modules if module is not None for place in module.places]
+    every = (ALL, "parameters")
+    starts = [Ref(path.root, path.steps[: path.steps.index(every)]) for path in paths if every in path.steps]
+    return any(covers(start, place) == 0 for start in starts for place in places)
 
 
 def _is_from_before(holder: Holder) -> bool:
@@ -113,7 +136,8 @@ def _verdict(timeline: Timeline, holder: Holder, owner: Holder, capture: Capture
     fix, line = None, change.line
     if capture is not None:
         step, value = timeline.maker(capture)
-        line = timeline.line_of(step)
+        entry = entry_of(value, holder)
+        line = entry.lineno if entry is not None and step.scope.unit.is_cell else timeline.line_of(step)
         fix = cloned_state(timeline, step, value)
         if fix is None and owner.place.role == "state":
             fix = deep_copied(timeline, step, value)

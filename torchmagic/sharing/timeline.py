@@ -10,7 +10,7 @@ from functools import cached_property
 from torchmagic.checking import Facts
 from torchmagic.namespace import Seen
 from torchmagic.sharing.changes import Change, changes_of
-from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, entry_of, is_kept
+from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, entry_of, is_empty, is_kept
 from torchmagic.source import Context, Program, Ref, Step, Write, ref_of
 from torchmagic.source.memory_paths import last_bind, memory_paths, memory_ref, returns_of
 from torchmagic.source.order import may_follow, shared_loops
@@ -71,7 +71,7 @@ class Timeline:
         write = capture.write
         step, value, position = write.step, write.value, write.position
         for _ in range(_MOST_CALLS):
-            following = self._result_of(step, value, position, holder)
+            following = self._result_of(value, position, holder)
             if following is None:
                 break
             step, value, position = following
@@ -82,22 +82,21 @@ class Timeline:
         return capture
 
     def _result_of(
-        self, step: Step, value: ast.expr | None, position: int | None, holder: Holder
+        self, value: ast.expr | None, position: int | None, holder: Holder
     ) -> tuple[Step, ast.expr | None, int | None] | None:
         """Return the statement in a called function that gave the function's result its memory."""
-        if not isinstance(value, ast.Call):
-            return None
-        for result, at in reversed(list(returns_of(self.program, value))):
+        returned = list(returns_of(self.program, value))[-1:] if isinstance(value, ast.Call) else ()
+        for result, at in returned:
+            part: ast.expr | None = result
             if isinstance(result, ast.Tuple) and position is not None and position < len(result.elts):
-                result, position = result.elts[position], None
-            part = entry_of(result, holder)
-            bound = None
-            if isinstance(part, ast.Name) and not isinstance(at.scope.owner_of(part.id).node, ast.Module):
-                bound = last_bind(self.program, part.id, at.scope.owner_of(part.id), at)
-            if bound is not None and bound.how in ("=", ":="):
-                return bound.step, bound.value, bound.position
+                part, position = result.elts[position], None
+            part = entry_of(part, holder)
             if not isinstance(part, ast.Name):
                 return at, part, position
+            owner = at.scope.owner_of(part.id)
+            bound = None if isinstance(owner.node, ast.Module) else last_bind(self.program, part.id, owner, at)
+            if bound is not None and bound.how in ("=", ":="):
+                return bound.step, bound.value, bound.position
         return None
 
     def _find_capture(self, holder: Holder) -> Capture | None:
@@ -105,20 +104,18 @@ class Timeline:
         nearest: list[Write] = []
         for write, refs in self._stores:
             beyond = min((b for ref in refs if (b := covers(ref, holder.place)) is not None), default=None)
+            if beyond is None or (write.kind == "bind" and beyond and is_empty(write.value)):
+                continue  # it came into an empty container later
             if write.kind == "store" and not (beyond and _is_stored_under(write, refs, holder)):
                 continue  # a write into the tensor itself, or of another entry
-            if (
-                beyond is not None
-                and write.step.scope.name in _CONSTRUCTORS
-                and not self._constructs(write.step, holder)
-            ):
+            if write.step.scope.name in _CONSTRUCTORS and not self._constructs(write.step, holder):
                 continue  # it made another object of the class
-            if beyond is not None and (least is None or beyond <= least):
+            if least is None or beyond <= least:
                 nearest = [*nearest, write] if beyond == least else [write]
                 least = beyond
         if not nearest:
             return None
-        write = self._effective(nearest)
+        write = self._effective([w for w in nearest if self.program.contexts(w.step)] or nearest)
         contexts = self.program.contexts(write.step, element_expression(write.value))
         through = [c for c in contexts if any(_binds(step, holder.place.root) for step in c.steps)]
         return Capture(write, tuple(through or contexts), is_kept(write))

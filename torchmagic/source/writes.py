@@ -104,6 +104,16 @@ def _expression_writes(expression: ast.expr, step: Step) -> Iterator[Write]:
         function = node.func
         if isinstance(function, ast.Attribute):
             yield from _method_writes(node, function, step)
+        elif isinstance(function, ast.Name) and function.id == "setattr" and len(node.args) == 3:
+            yield from _attribute_write(node, step)
+
+
+def _attribute_write(call: ast.Call, step: Step) -> Iterator[Write]:
+    """Read `setattr(run, "weights", value)` as `run.weights = value`."""
+    obj, name, value = call.args
+    receiver = ref_of(obj)
+    if receiver is not None and isinstance(name, ast.Constant):
+        yield Write("bind", Ref(receiver.root, (*receiver.steps, ("attr", name.value))), value, step, call)
 
 
 def _method_writes(call: ast.Call, function: ast.Attribute, step: Step) -> Iterator[Write]:
@@ -112,6 +122,10 @@ def _method_writes(call: ast.Call, function: ast.Attribute, step: Step) -> Itera
     if receiver is not None:
         if name in _STORES and len(call.args) > _STORES[name]:
             yield Write("store", receiver, call.args[_STORES[name]], step, call, name)
+        elif name == "update" and not call.args:
+            for keyword in call.keywords:
+                key = ast.Constant(keyword.arg) if keyword.arg is not None else None
+                yield Write("store", receiver, keyword.value, step, call, name, key)
         elif name == "__setitem__" and len(call.args) == 2:
             yield Write("store", receiver, call.args[1], step, call, "[]=", call.args[0])
         elif name in _REGISTRATIONS and len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
