@@ -2193,6 +2193,38 @@ for _ in range(2):
     opt.step()
 rest = 1 - ended
 """,
+    "two names of a weight, taken before and after training": """
+live = model[0].weight
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+norm = live.norm()
+first = model[0]
+w, b = first.weight, first.bias
+smallest = w.min()
+""",
+    "a checkpoint saved before training goes on": """
+import io
+buffer = io.BytesIO()
+checkpoint = {"model": model.state_dict(), "epoch": 3}
+torch.save(checkpoint, buffer)
+for x, y in data:
+    opt.zero_grad(); F.cross_entropy(model(x), y).backward(); opt.step()
+renamed = {"body." + k: v for k, v in model.state_dict().items()}
+""",
+    "an observation that each pass of a loop takes anew and copies": """
+class Room:
+    def __init__(self): self.state = np.zeros(3)
+    def step(self, k):
+        self.state[:] = k
+        return self.state
+room, seen = Room(), []
+for k in range(3):
+    now = room.step(k)
+    seen.append(now.copy())
+for k in range(3):
+    nxt = room.step(k)
+    seen.append(nxt.copy())
+""",
 }
 
 

@@ -15,8 +15,8 @@ from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values, kind_word
 from torchmagic.sharing.words import doer, now_holds, other_side
-from torchmagic.source import Ref
-from torchmagic.source.order import may_follow
+from torchmagic.source import Ref, Step
+from torchmagic.source.order import may_follow, shared_loops
 
 TWICE = "was taken before and after"
 
@@ -43,9 +43,36 @@ def _taken_twice(pair: Pair) -> Sharing | None:
         return None
     for change in pair.changes:
         inside = any(two.outer in context.steps for context in change.contexts)
-        if (handed_on and inside) or (not handed_on and timeline.follows(change, one) and _precedes(change, two)):
+        if handed_on:
+            found = inside
+        else:
+            found = timeline.follows(change, one) and _precedes(change, two) and _is_missed(pair, one, change)
+        if found:
             return _verdict(pair, one, change, TWICE)
     return None
+
+
+def _is_missed(pair: Pair, one: Capture, change: Change) -> bool:
+    """Tell whether what was taken first is looked at after the change, for the value it had before, or not yet at all.
+
+    A weight of a model has many names: only one that says so, or is compared with the other, stands for an old value.
+    """
+    timeline, first, second = pair.timeline, pair.new, pair.old
+    readings = timeline.reads(first)
+    if any(place.role == "parameter" for place in first.seen.places) and not words_of(_name(first)) & KEPT_WORDS:
+        return any(timeline.mentions(step, _name(second)) for step in readings)
+    return not readings or any(_is_late(timeline, step, change, one) for step in readings)
+
+
+def _is_late(timeline: Timeline, reading: Step, change: Change, capture: Capture) -> bool:
+    """Tell whether a statement reads what was taken before a change, and not what a later pass took anew."""
+    for context in timeline.program.contexts(reading):
+        for taken in capture.contexts:
+            if shared_loops(context, taken) and reading.order < capture.outer.order:
+                return True
+            if any(may_follow(later, taken) and may_follow(context, later) for later in change.contexts):
+                return True
+    return False
 
 
 def _is_carried(pair: Pair, one: Capture, two: Capture) -> bool:
@@ -111,7 +138,7 @@ def _second_name(pair: Pair) -> Sharing | None:
     capture, first = timeline.capture_of(new), timeline.capture_of(old)
     if capture is None or capture.write.kind != "bind":
         return None
-    if first is not None and first.write is not capture.write and first.write.value is capture.write.value:
+    if first is not None and first.write is not capture.write and _is_one_value(first, capture):
         change = next((c for c in pair.writes if timeline.follows(c, capture)), None)
         return None if change is None else _verdict(pair, capture, change, "got one value with")
     if capture.write.target != Ref(new.place.root):
@@ -136,6 +163,11 @@ def _second_name(pair: Pair) -> Sharing | None:
         ):
             return _verdict(pair, capture, change, "is another name of")
     return None
+
+
+def _is_one_value(one: Capture, two: Capture) -> bool:
+    """Tell whether one statement gave two names one value: `a = b = torch.zeros(3)`."""
+    return one.outer is two.outer and one.write.value is two.write.value
 
 
 def _kept_whole(pair: Pair) -> Sharing | None:
