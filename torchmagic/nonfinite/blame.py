@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +14,14 @@ from torchmagic.nonfinite.harm import Harm
 from torchmagic.nonfinite.poison import Node
 from torchmagic.source import ref_of
 from torchmagic.source.definitions import GRAD, Definition
-from torchmagic.source.hazards import Hazard, hazards
+from torchmagic.source.hazards import HALF_FLOOR, Hazard, hazards
+from torchmagic.source.operations import call_name, narrows
 
 _SELDOM_FORWARD = frozenset({"sqrt", "rsqrt", "pow", "**", "acos", "asin", "arccos", "arcsin"})
 """Operations whose derivative fails at the edge of their domain, where they themselves do not."""
 
+_CERTAIN = 20
+_LATE = "it keeps NaN out of the loss but not out of the gradients: fill it before the operations, not after them"
 _SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
 _MOST_READ = 1 << 22
 
@@ -48,6 +52,11 @@ class Suspect:
     alike: tuple[str, ...] = ()
 
 
+def is_certain(suspect: Suspect | None) -> bool:
+    """Tell whether an operation is proven guilty: NaN stands behind it, and a loss that does not show it before it."""
+    return suspect is not None and suspect.weight == _CERTAIN
+
+
 class Blame:
     """Finds the most suspicious operation on the way to a node."""
 
@@ -66,20 +75,42 @@ class Blame:
 
     def _suspects(self, root: Node) -> Iterator[Suspect]:
         backward = root.key.endswith(GRAD) or root.has("parameter")
+        if backward and (late := self._late_masks(root)) is not None:
+            yield from late
+            return
         flow = self._poison.flow
         trained = root in self._poison.downstream(root)  # what a step of the training leads back to
         differentiated = backward or trained or (flow is not None and root.key in flow.losses)
         path = list(self._backward_path(root) if backward else self._forward_path(root))
         masked = any(self._harm.writes_markers(definition) for definition in path)
+        floor = HALF_FLOOR if _is_half(root) or any(narrows(definition.value) for definition in path) else 0.0
         for definition in path:
-            for hazard in hazards(definition.value) if definition.value is not None else ():
+            value = definition.value if definition.how != "hidden" else None
+            for hazard in hazards(value, floor) if value is not None else ():
                 if hazard.weight <= 1 and backward:
                     continue
                 evidence = self._evidence(hazard, definition)
                 if evidence is not None:
                     weight = hazard.weight + self._bonus(hazard, evidence.words, differentiated, masked)
-                    line, (edge, beyond) = definition.line, evidence
-                    yield Suspect(hazard, line, weight, edge, beyond, differentiated)
+                    edge, beyond = evidence
+                    yield Suspect(hazard, _line_of(hazard, definition), weight, edge, beyond, differentiated)
+
+    def _late_masks(self, root: Node) -> list[Suspect] | None:
+        """Return the operations that keep NaN out of the losses of a gradient, but not out of the gradient.
+
+        None where no NaN stands behind the losses, or where the losses do not hide it.
+        """
+        passes = [start for start in self._poison.path(root) if start.how == "backward"]
+        behind = {definition for start in passes for definition in start.upstream(hidden=True)}
+        if not any(map(self._harm.brings_nan, behind)):
+            return None
+        masks = [
+            Suspect(Hazard(_name(d.value), _CERTAIN, d.value, _LATE), d.line, _CERTAIN, "", differentiated=True)
+            for d in sorted(behind, key=lambda d: d.line or 0)
+            if d.how == "hidden" and d.value is not None and any(map(self._harm.brings_nan, d.upstream(hidden=True)))
+        ]
+        finite = passes and all(self._poison.is_clean(loss) for start in passes for loss in start.needs if loss.top)
+        return masks or ([] if finite else None)
 
     @staticmethod
     def _bonus(hazard: Hazard, edge: str, differentiated: bool, masked: bool) -> int:
@@ -100,11 +131,11 @@ class Blame:
         leaf = root.key.removesuffix(GRAD)
         known: set[Definition] = set()
         for start in self._poison.path(root):
-            for definition in start.upstream() if start.how == "backward" else ():
+            for definition in start.upstream(hidden=True) if start.how == "backward" else ():
                 if definition in known or definition.value is None or definition.key == leaf:
                     continue
                 known.add(definition)
-                if any(need.key == leaf for need in definition.upstream()):
+                if any(need.key == leaf for need in definition.upstream(hidden=True)):
                     yield definition
 
     def _evidence(self, hazard: Hazard, definition: Definition) -> _Evidence | None:
@@ -126,6 +157,24 @@ class Blame:
         if not issubclass(type(value), torch.Tensor) or not value.is_floating_point() or value.numel() > _MOST_READ:
             return _Evidence()
         return _at_the_edge(hazard.name, value, str(ref))
+
+
+def _is_half(root: Node) -> bool:
+    return any(
+        str(getattr(value.obj, "dtype", "")).endswith("float16") and value.obj.itemsize == 2 for value in root.values
+    )
+
+
+def _line_of(hazard: Hazard, definition: Definition) -> int | None:
+    """Return the line of an operation in a statement of several lines; that of the call for one outside the cell."""
+    node = hazard.node
+    if definition.step is None or not definition.step.scope.unit.is_cell:
+        return definition.line
+    return node.func.end_lineno if isinstance(node, ast.Call) else node.lineno
+
+
+def _name(node: ast.expr) -> str:
+    return call_name(node) if isinstance(node, ast.Call) else ast.unparse(node)
 
 
 def _alike(first: Suspect, found: list[Suspect]) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from torchmagic.nonfinite.bad_values import BadValue
-from torchmagic.nonfinite.blame import Suspect
+from torchmagic.nonfinite.blame import Suspect, is_certain
 from torchmagic.nonfinite.harm import Harm
 from torchmagic.nonfinite.poison import Node
+from torchmagic.source.definitions import Definition
 from torchmagic.source.hazards import nonfinite_literal
-from torchmagic.source.operations import call_name, calls, is_alias
+from torchmagic.source.operations import call_name, calls, is_alias, masks
 
 Cause = Literal["data", "design", "explosion"]
 Growth = tuple[float, float]
@@ -22,6 +23,7 @@ Growth = tuple[float, float]
 _HUGE = 1e12
 _GROWN = 100.0
 _ORDINARY = 1e3
+_SUSPICIOUS = 3
 
 
 class Causes:
@@ -39,13 +41,23 @@ class Causes:
         if not root.definitions or root.is_from_before:
             return None
         weight = blamed.weight if blamed is not None else 0
+        if is_certain(blamed):
+            return "design"
+        if (
+            root.nan
+            and not root.has("number", "gradient", "parameter")
+            and any(self._harm.brings_nan(d) and not masks(d.value) for d in self._poison.path(root))
+        ):
+            return "data"
         if root in self._poison.downstream(root):
             return self._training_cause(group, weight, growth)
         if any(definition.feeds_itself for definition in self._poison.path(root)):
-            return "design" if weight >= 3 else "explosion"
+            return "design" if weight >= _SUSPICIOUS else "explosion"
+        if weight < _SUSPICIOUS and any(map(self._records_overflow, group)):
+            return "explosion"
         if root.has("gradient", "parameter", "state", "buffer"):
             overflow = max(value.counts.largest for value in root.values) > _HUGE or not root.nan
-            return "explosion" if overflow and weight < 3 else "design"
+            return "explosion" if overflow and weight < _SUSPICIOUS else "design"
         plain_call = any(self._harm.calls_module(d) for d in root.definitions) and not weight
         may_grow = self._is_full_precision(root) and not self._is_ordinary_beside(root)
         return "explosion" if plain_call and may_grow and not self._has_mask(root) else "design"
@@ -61,7 +73,12 @@ class Causes:
             return "data"
         if max(v.counts.largest for node in group for v in node.values) > _HUGE:
             return "explosion"
-        return "design" if weight >= 3 or self._failed_at_once(group) else "explosion"
+        return "design" if weight >= _SUSPICIOUS or self._failed_at_once(group) else "explosion"
+
+    def _records_overflow(self, node: Node) -> bool:
+        """Tell whether a node holds an infinite norm of gradients, as clipping returned it."""
+        infinite = any(value.counts.positive for value in node.values)
+        return infinite and any(map(_returns_norm, self._poison.path(node)))
 
     def _failed_at_once(self, group: set[Node]) -> bool:
         """Tell whether a record goes from an ordinary number to NaN; what explodes becomes large before."""
@@ -155,8 +172,8 @@ def _magnitude(value: Any) -> float | None:
 
 def is_clipped_norm(node: Node) -> bool:
     """Tell whether a node is the norm that clipping the gradients returned."""
-    return any(
-        call_name(call).startswith("clip_grad_norm")
-        for definition in node.definitions if definition.key == node.key
-        for call in calls(definition.value)
-    )  # fmt: skip
+    return any(_returns_norm(definition) for definition in node.definitions if definition.key == node.key)
+
+
+def _returns_norm(definition: Definition) -> bool:
+    return any(call_name(call).startswith("clip_grad_norm") for call in calls(definition.value))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-import sys
 from functools import cached_property
 
-from torchmagic.namespace.resolve import MISSING
 from torchmagic.nonfinite.bad_values import BadValue
+from torchmagic.nonfinite.logarithms import is_accident
 from torchmagic.nonfinite.number_origin import is_result
 from torchmagic.nonfinite.poison import Node, Poison
-from torchmagic.source import Ref, ref_of
-from torchmagic.source.definitions import GRAD, Definition
+from torchmagic.nonfinite.taming import Taming
+from torchmagic.source import ref_of
+from torchmagic.source.definitions import Definition
 from torchmagic.source.hazards import hazards, is_uninitialised, nonfinite_literal
-from torchmagic.source.operations import GRADIENTS, calls, computes, handled_names, masks, mixes, only_passes, selects
+from torchmagic.source.operations import calls, computes, from_text, masks, mixes, only_passes, selects
 
 _STORES = frozenset({"append", "appendleft", "insert", "add", "extend", "[]=", "setdefault", "put", "push", "update"})
 _FILLED = frozenset({"call", "backward", "step"})
@@ -25,13 +25,7 @@ class Harm:
     def __init__(self, poison: Poison) -> None:
         self.poison = poison
         self.facts = poison.facts
-
-    @cached_property
-    def handled(self) -> set[str]:
-        """The variables whose bad values the text deals with."""
-        program = self.facts.program
-        steps = program.steps if program is not None else ()
-        return handled_names(expression for step in steps for expression in step.own_expressions())
+        self.taming = Taming(poison)
 
     @cached_property
     def has_scaler(self) -> bool:
@@ -60,7 +54,12 @@ class Harm:
     def mixes(self, node: Node) -> bool:
         """Tell whether something on the way to the node lets one bad element reach the others."""
         return any(
-            (definition.how in _FILLED or mixes(definition.value) or self.calls_module(definition))
+            (
+                definition.how in _FILLED
+                or mixes(definition.value)
+                or self.calls_module(definition)
+                or (definition.feeds_itself and node.nan)
+            )
             and self._takes_bad(definition, node)
             for definition in self.poison.path(node)
         )
@@ -97,7 +96,31 @@ class Harm:
         if node.has("number"):
             return False
         path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
-        return bool(path) and all(d.how in ("entry", "for") or only_passes(d.value) for d in path)
+        if all(d.how in ("entry", "for") or only_passes(d.value, self._own_functions) for d in path):
+            return bool(path)
+        return any(from_text(d.value) for d in path) and not any(map(self._computes_badly, path))
+
+    @cached_property
+    def _own_functions(self) -> set[str]:
+        program = self.facts.program
+        return {
+            name for s in (program.scopes if program is not None else ()) for name in (s.name, s.class_name) if name
+        }
+
+    def _computes_badly(self, definition: Definition) -> bool:
+        """Tell whether a definition may make NaN of numbers that were read well: it scales them at most."""
+        if definition.value is None or definition.how in ("entry", "for"):
+            return False
+        known = [call for call in calls(definition.value) if not only_passes(call, self._own_functions)]
+        return bool(known) or any(True for _ in hazards(definition.value))
+
+    def brings_nan(self, definition: Definition) -> bool:
+        """Tell whether a definition is of data with NaN, live ones or those that the text writes."""
+        literal = nonfinite_literal(definition.value)
+        if literal is not None and "nan" in ast.unparse(literal).lower():
+            return True
+        node = self.poison.node_of(definition)
+        return node is not None and bool(node.nan) and self.is_data(node)
 
     def diverges(self, node: Node) -> bool:
         """Tell whether an array of numpy was computed from itself, round by round, out of finite numbers."""
@@ -150,7 +173,7 @@ class Harm:
             return False
         if self._is_selected(node) or any(masks(d.value) for d in path) or self.is_stored_by_mask(path):
             return True
-        return not self.is_data(node)
+        return not self.is_data(node) and not is_accident(node, self.poison)
 
     def _is_loss(self, node: Node) -> bool:
         scalar = any(value.has_history and value.obj.dim() == 0 for value in node.values)
@@ -188,7 +211,7 @@ class Harm:
         if node.has("number"):
             return self._number_harms(node)
         if node.has("array") and not self.uses_torch(node):
-            return self.diverges(node) and not self.is_tamed(node)
+            return self.diverges(node) and not self.taming.is_tamed(node)
         return self._tensor_harms(node)
 
     def _buffer_harms(self, node: Node) -> bool:
@@ -205,10 +228,10 @@ class Harm:
         if self._is_impossible(node):
             return False
         recorded = any(d.how in _STORES and d.looped for d in node.definitions)
-        return recorded or not self.is_tamed(node)
+        return recorded or not self.taming.is_tamed(node)
 
     def _tensor_harms(self, node: Node) -> bool:
-        if self.is_mask(node) or self.is_tamed(node) or self.is_open_ended(node):
+        if self.is_mask(node) or self.taming.is_tamed(node) or self.is_open_ended(node):
             return False
         if not node.definitions or node.is_from_before:
             return self._is_loss(node)
@@ -230,33 +253,6 @@ class Harm:
         bounds = [other for other in self.poison.nodes.values() if self._is_bound(other)] if node.only_negative else []
         reached = {node, *self.poison.downstream(node)}
         return any(node in self.poison.downstream(bound) for bound in bounds) and any(map(self._is_selected, reached))
-
-    def is_tamed(self, node: Node) -> bool:
-        """Tell whether the text deals with the bad values, so that what was made from them is finite."""
-        if any(
-            node in other.sources
-            for other in self.poison.nodes.values()
-            if other is not node and not other.has("gradient")
-        ):
-            return False
-        if self.is_handled(node) or (node.key in self._losses and GRADIENTS in self.handled):
-            return True
-        return any(self._holds_floats(definition) for definition in self.poison.finite_users(node))
-
-    def is_handled(self, node: Node) -> bool:
-        """Tell whether the text asks after the bad values, fills them, drops them or leaves them out."""
-        return node.key.partition(".")[0] in self.handled
-
-    def _holds_floats(self, definition: Definition) -> bool:
-        root, _, attribute = definition.key.removesuffix(GRAD).partition(".")
-        value = self.facts.value(Ref(root, (("attr", attribute),) if attribute else ()))
-        if value is MISSING:
-            return False
-        kind = type(value)
-        if issubclass(kind, sys.modules["torch"].Tensor):
-            return bool(value.is_floating_point() or value.is_complex())
-        dtype = getattr(value, "dtype", None) if kind.__module__.partition(".")[0] in ("numpy", "pandas") else None
-        return kind is float or kind.__name__ == "DataFrame" or getattr(dtype, "kind", "") == "f"
 
     def is_open_ended(self, node: Node) -> bool:
         """Tell whether all bad values are the -Inf first and +Inf last of a row, as in the edges of open bins."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torchmagic.checking.facts import Facts
 from torchmagic.nonfinite.bad_values import BadValue
-from torchmagic.nonfinite.blame import Blame, Suspect
+from torchmagic.nonfinite.blame import Blame, Suspect, is_certain
 from torchmagic.nonfinite.causes import Cause, Causes, Growth, is_clipped_norm
 from torchmagic.nonfinite.harm import Harm
 from torchmagic.nonfinite.poison import Node, Poison
@@ -41,10 +41,10 @@ class Outbreaks:
 
     def _behind_finite_loss(self, node: Node) -> Iterator[Node]:
         """Yield the data whose bad values a finite loss hides: a saturated unit stops them, its derivative does not."""
-        known = {d for start in self.poison.path(node) if start.how == "backward" for d in start.upstream()}
+        known = {d for start in self.poison.path(node) if start.how == "backward" for d in start.upstream(hidden=True)}
         for other in self.poison.nodes.values():
-            is_there = bool(other.definitions & known) and not other.only_negative and not self.harm.is_handled(other)
-            if is_there and other.has("tensor", "array") and self.harm.is_data(other):
+            hides = other.nan or other.only_negative or self.harm.taming.is_handled(other)
+            if other.definitions & known and not hides and other.has("tensor", "array") and self.harm.is_data(other):
                 yield other
 
     def all(self) -> Iterator[Outbreak]:
@@ -88,6 +88,8 @@ class Outbreaks:
                 return (False, 0)
             blamed = self._blame.of(node)
             suspicion = blamed.weight if blamed is not None else 0
+            if is_certain(blamed):
+                return (False, 0 if node.has("gradient") else 1)
             if cyclic and suspicion >= 3 and node.has("tensor"):
                 return (not node.nan and has_nan, 1)
             order = ("tensor", "array", "parameter", "gradient", "buffer", "state", "number")

@@ -17,6 +17,7 @@ from torchmagic.nonfinite.live_links import link_training, unlink_other_optimize
 from torchmagic.source import Ref
 from torchmagic.source.definitions import GRAD, Definition
 from torchmagic.source.flow import Flow
+from torchmagic.source.hazards import nonfinite_literal
 
 
 @dataclass(eq=False)
@@ -154,11 +155,18 @@ class Poison:
         for definition in self.path(node):
             for need in definition.needs | definition.before:
                 if need in self._finals and need not in own and not self.is_clean(need):
-                    source = self._node_of(need)
-                    if source is not None and source is not node:
+                    source = self.node_of(need)
+                    if source is not None and source is not node and not self._was_better(need, source):
                         yield source
 
-    def _node_of(self, definition: Definition) -> Node | None:
+    @staticmethod
+    def _was_better(need: Definition, source: Node) -> bool:
+        """Tell whether parameters were used as they were made; a step of the optimizer spoiled them later."""
+        steps = any(definition.how == "step" for definition in source.definitions)
+        return steps and need.how not in ("step", "entry") and nonfinite_literal(need.value) is None
+
+    def node_of(self, definition: Definition) -> Node | None:
+        """Return the node of the variable that a definition is one of the last to define."""
         return next((node for node in self.nodes.values() if definition in node.definitions), None)
 
     def downstream(self, node: Node) -> set[Node]:

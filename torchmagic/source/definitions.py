@@ -31,6 +31,8 @@ class Definition:
     """The definitions that the value was computed from."""
     before: set[Definition] = field(default_factory=set)
     """What the name held before, where a write adds to it."""
+    hidden: set[Definition] = field(default_factory=set)
+    """The definitions whose NaN the value leaves out; a gradient flows back to them all the same."""
     placed: Steps = ()
     """Where under the name the value was put; ANY stands for a place that the text does not tell."""
     taken: Steps = ()
@@ -49,12 +51,12 @@ class Definition:
         return False
 
     def upstream(
-        self, stops: Callable[[Definition], bool] = lambda _: False, *, beside: bool = True
+        self, stops: Callable[[Definition], bool] = lambda _: False, *, beside: bool = True, hidden: bool = False
     ) -> Iterator[Definition]:
         """Yield this definition and those it was made from, nearest first.
 
         What a definition that `stops` was made from is left out; this definition itself never stops. With `beside`,
-        what a name held before something was added to it counts too.
+        what a name held before something was added to it counts too; with `hidden`, what an operation left NaN out of.
         """
         waiting, known = deque([self]), {self}
         while waiting:
@@ -63,7 +65,8 @@ class Definition:
             if definition is not self and stops(definition):
                 continue
             for need in sorted(
-                (definition.needs | (definition.before if beside else set())) - known,
+                (definition.needs | (definition.before if beside else set()) | (definition.hidden if hidden else set()))
+                - known,
                 key=lambda d: (-(d.line or 0), d.key),
             ):
                 known.add(need)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES
 from torchmagic.source.definitions import GRAD, Definition, Frame
+from torchmagic.source.hiding import hides
 from torchmagic.source.inlining import Inlining
-from torchmagic.source.operations import call_name
+from torchmagic.source.operations import asks, call_name
 from torchmagic.source.program import Program
 from torchmagic.source.refs import ANY, Ref, Steps, ref_of
 from torchmagic.source.scopes import FunctionDef, Scope, Step
@@ -16,7 +17,7 @@ from torchmagic.source.writes import Write, writes_of
 
 _NO_VALUES = frozenset(
     {
-        "isnan", "isfinite", "isinf", "isna", "notna", "isnull", "notnull", "nan_to_num", "argmax", "argmin", "argsort",
+        "isnan", "isfinite", "isinf", "isna", "notna", "isnull", "notnull", "argmax", "argmin", "argsort",
         "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
         "new_empty", "size", "numel", "dim", "len", "any", "all", "eq", "ne", "lt", "gt", "le", "ge", "searchsorted",
         "bucketize", "nonzero", "logical_not", "logical_and", "logical_or", "allclose", "equal", "isclose", "print",
@@ -60,6 +61,8 @@ class Flow(Inlining):
         self._steps = {id(step.node): step for step in program.steps}
         self.losses: set[str] = set()
         """The variables whose backward pass is run."""
+        self.asked: set[Definition] = set()
+        """The definitions whose values the text asks for NaN or infinities, fills, drops or leaves out."""
         self._block(tree.body, self.cell)
 
     # Statements
@@ -162,8 +165,19 @@ class Flow(Inlining):
         memo = (id(node), id(frame))
         if memo not in self._memo:
             self._memo[memo] = set()  # a cycle adds nothing
-            self._memo[memo] = self._evaluate(node, frame, step)
+            held = self._evaluate(node, frame, step)
+            if held and hides(node, held, lambda name: self._read(Ref(name.id), frame)):
+                held = {self._hide(node, held, frame, step)}
+            self._memo[memo] = held
         return self._memo[memo]
+
+    def _hide(self, node: ast.AST, held: set[Definition], frame: Frame, step: Step) -> Definition:
+        """Return the definition of a value that leaves out the NaN of what it holds."""
+        value = node if isinstance(node, ast.expr) else None
+        definition = self._define(frame, "", "hidden", step=step, needs=set(), value=value, node=node)
+        definition.hidden |= held
+        self.asked |= held
+        return definition
 
     def _evaluate(self, node: ast.AST, frame: Frame, step: Step) -> set[Definition]:
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -229,6 +243,8 @@ class Flow(Inlining):
             held |= self._value(function, frame, step)
         elif self._is_variable(function.id, frame):
             held |= self._read(Ref(function.id), frame)
+        if asks(name):
+            self.asked |= held
         self._effects(node, held, frame, step)
         return set() if name in _NO_VALUES else held
 
@@ -276,11 +292,13 @@ class Flow(Inlining):
         self.losses |= {definition.key for definition in held if definition.top and definition.how != "entry"}
         keys = set()
         for start in held:
-            for definition in start.upstream():
+            for definition in start.upstream(hidden=True):
                 if definition.top and self._kind_of(_path(definition.key)) in ("module", "stateful", "leaf"):
                     keys.add(definition.key)
         for key in sorted(keys):
-            made = self._define(self.cell, key + GRAD, "backward", step=step, needs=held, node=node, frame=frame)
+            made = self._define(
+                self.cell, key + GRAD, "backward", step=step, needs=held, value=node, node=node, frame=frame
+            )
             self._put(self.cell, key + GRAD, made, rebinds=False)
 
     def _step(self, node: ast.Call, optimizers: list[Ref], frame: Frame, step: Step) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,19 @@ _ROOT = "keep its argument above 0"
 _ROW = "a row with nothing but -inf has no softmax: leave one entry open"
 _DOMAIN = "keep its argument inside the domain"
 _POWER = "a power below 1 has an infinite derivative at 0, and below 0 it is NaN"
+_LOST = "what keeps its argument away from 0 is itself 0 in float16 when below 6e-8: add more, or compute in float32"
+HALF_FLOOR = 2.0**-25
+"""The greatest number that float16 rounds to 0."""
+_DIVISIONS = frozenset({"div", "divide", "true_divide"})
+_SCALES = frozenset({"normalize", "cosine_similarity"})
+"""Functions with a small number of their own, which float16 rounds to 0."""
 _CALLS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("log", "log2", "log10"), (4, _FLOOR)),
     **dict.fromkeys(("sqrt", "rsqrt"), (4, _ROOT)),
     **dict.fromkeys(("acos", "arccos", "asin", "arcsin"), (4, _ANGLE)),
     **dict.fromkeys(("acosh", "atanh", "arctanh", "logit", "erfinv", "log1p"), (3, _DOMAIN)),
     **dict.fromkeys(("std", "var", "std_mean", "var_mean"), (3, "the deviation of a single value is NaN")),
-    **dict.fromkeys(("reciprocal", "div", "divide", "true_divide"), (3, "keep the divisor away from 0")),
+    **dict.fromkeys(("reciprocal", *_DIVISIONS), (3, "keep the divisor away from 0")),
     **dict.fromkeys(("pow", "float_power"), (2, _POWER)),
     **dict.fromkeys(("eigh", "svd", "eig", "qr"), (2, "its derivative needs distinct values")),
     **dict.fromkeys(("inverse", "inv", "pinverse", "solve", "cholesky"), (2, "the matrix must not be singular")),
@@ -54,16 +60,29 @@ _NONFINITE_NAMES = frozenset({"nan", "inf", "NaN", "NAN", "Inf", "NINF", "PINF",
 _EMPTY = frozenset({"empty", "empty_like", "new_empty", "empty_strided"})
 
 
-def hazards(expression: ast.AST) -> Iterator[Hazard]:
-    """Yield the operations in an expression that can make non-finite values, the guarded ones left out."""
+def hazards(expression: ast.AST, floor: float = 0.0) -> Iterator[Hazard]:
+    """Yield the operations in an expression that can make non-finite values, the guarded ones left out.
+
+    A constant that is not above `floor`, what float16 rounds to 0, guards nothing.
+    """
     for node in ast.walk(expression):
+        found: Iterator[Hazard] = iter(())
         if isinstance(node, ast.Call):
-            yield from _call_hazards(node)
+            found = _call_hazards(node, floor)
         elif isinstance(node, ast.BinOp):
-            yield from _operator_hazards(node)
+            found = _operator_hazards(node, floor)
+        for hazard in found:
+            is_lost = floor and hazard.weight > 1 and is_guarded(_kept_away(hazard))
+            yield replace(hazard, advice=_LOST) if is_lost else hazard
 
 
-def _call_hazards(node: ast.Call) -> Iterator[Hazard]:
+def _kept_away(hazard: Hazard) -> ast.expr | None:
+    """Return the part of an operation that a small number keeps away from 0."""
+    divides = hazard.name in _DIVISIONS and isinstance(hazard.node, ast.Call) and hazard.node.args
+    return hazard.node.args[-1] if divides else hazard.argument  # type: ignore[attr-defined]
+
+
+def _call_hazards(node: ast.Call, floor: float) -> Iterator[Hazard]:
     function = node.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     owner = function.value if isinstance(function, ast.Attribute) else None
@@ -80,8 +99,10 @@ def _call_hazards(node: ast.Call) -> Iterator[Hazard]:
         yield _hazard("half", node, argument)
     elif name in ("cross_entropy", "nll_loss") and any(k.arg == "ignore_index" for k in node.keywords):
         yield Hazard(name, 3, node, "where every label is ignored, it is the mean of nothing: skip such a batch")
+    elif floor and name in _SCALES:
+        yield Hazard(name, 3, node, _LOST, node.args[0] if node.args else None)
     elif name in _CALLS:
-        divides = name in ("div", "divide", "true_divide")
+        divides = name in _DIVISIONS
         guarded = node.args[-1] if divides and node.args else argument
         if name in ("std", "var") and any(
             _is_number(k.value, 0) for k in node.keywords if k.arg in ("correction", "ddof")
@@ -89,7 +110,7 @@ def _call_hazards(node: ast.Call) -> Iterator[Hazard]:
             return
         if name in ("pow", "float_power") and not (node.args and _fractional(node.args[-1])):
             return
-        if name in ("mean", "norm", "softmax", "log_softmax", "logsumexp") or not is_guarded(guarded):
+        if name in ("mean", "norm", "softmax", "log_softmax", "logsumexp") or not is_guarded(guarded, floor):
             yield _hazard(name, node, argument)
 
 
@@ -105,8 +126,8 @@ def _to_half(name: str, node: ast.Call) -> bool:
     )
 
 
-def _operator_hazards(node: ast.BinOp) -> Iterator[Hazard]:
-    if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)) and not is_guarded(node.right):
+def _operator_hazards(node: ast.BinOp, floor: float) -> Iterator[Hazard]:
+    if isinstance(node.op, (ast.Div, ast.Mod, ast.FloorDiv)) and not is_guarded(node.right, floor):
         yield Hazard("/", 3, node, "keep the divisor away from 0", node.right)
     elif isinstance(node.op, ast.Pow) and _fractional(node.right):
         yield Hazard("**", 3, node, _POWER, node.left)
@@ -120,41 +141,50 @@ def _fractional(node: ast.expr) -> bool:
     return isinstance(power, (int, float)) and (power < 1 or power != int(power))
 
 
-def is_guarded(node: ast.expr | None) -> bool:
+def is_guarded(node: ast.expr | None, floor: float = 0.0) -> bool:
     """Tell whether an argument is kept away from the edge: a constant is added, it is clamped, or it is a size."""
     if node is None:
         return True
     if isinstance(node, ast.Constant):
-        return not _is_number(node, 0)
+        return not _is_number(node, 0)  # as large as it is, it is the whole divisor
     if isinstance(node, ast.Attribute) and node.attr in ("shape", "size", "ndim"):
         return True
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     if isinstance(node, ast.UnaryOp):
-        return is_guarded(node.operand)
+        return is_guarded(node.operand, floor)
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, ast.Add):
-            return any(_is_small(part) for part in (node.left, node.right))
+            return any(_is_small(part, floor) for part in (node.left, node.right))
         if isinstance(node.op, ast.Pow) and isinstance(node.left, ast.Name) and _fractional(node.right):
             return True  # `d ** 0.5`, the width that scores are scaled by
-        return is_guarded(node.left) and is_guarded(node.right)
+        return is_guarded(node.left, floor) and is_guarded(node.right, floor)
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if name in _GUARDS or any(keyword.arg in ("eps", "min") for keyword in node.keywords):
-            return True
+            return _is_above(node, floor)
         math_call = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
         if math_call and node.func.value.id == "math":  # type: ignore[attr-defined]
             return True
         return name == "exp" or (
-            name in ("float", "int", "sqrt", "abs", "std", "var") and any(map(is_guarded, node.args))
+            name in ("float", "int", "sqrt", "abs", "std", "var") and any(is_guarded(part, floor) for part in node.args)
         )
     return False
 
 
-def _is_small(node: ast.expr) -> bool:
+def _is_above(guard: ast.Call, floor: float) -> bool:
+    """Tell whether the constants of a clamp, if there are any, are not lost below `floor`."""
+    given = [*guard.args, *(keyword.value for keyword in guard.keywords)]
+    numbers = [part.value for part in given if isinstance(part, ast.Constant) and type(part.value) in (int, float)]
+    return not floor or not numbers or max(numbers) > floor  # type: ignore[type-var, operator]
+
+
+def _is_small(node: ast.expr, floor: float) -> bool:
     """Tell whether a summand is there for safety: a positive constant, or a name such as `eps`."""
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, (int, float)) and node.value > 0
+        return isinstance(node.value, (int, float)) and node.value > floor
+    if floor:
+        return False  # what a name stands for may be lost
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return "eps" in name.lower() or "tiny" in name.lower()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 _MIXES = frozenset(
     {
@@ -35,7 +35,22 @@ _FILES = (
     "load", "loadtxt", "genfromtxt", "fromfile", "imread", "open", "memmap", "fromstring", "read_csv", "read_table",
     "read_parquet", "read_excel", "read_json", "read_pickle", "read_feather", "read_sql", "read_fwf", "read_hdf",
 )  # fmt: skip
-_TEXTS = frozenset({"loads", "reader", "DictReader", "read", "readline", "readlines", "splitlines", "input", "getenv"})
+_TEXTS = frozenset(
+    {
+        "loads", "reader", "DictReader", "read", "readline", "readlines", "splitlines", "input", "getenv", "StringIO",
+        "BytesIO", "literal_eval", "to_numeric", "findall", "finditer", "match", "search", "group", "groups",
+    }
+)  # fmt: skip
+_NUMBERS = frozenset({"float", "to_numeric"})
+_SHAPES = frozenset(
+    {
+        "map", "filter", "sorted", "int", "set", "asdict", "concat", "merge", "reindex", "pivot", "pivot_table",
+        "unstack", "shift", "asfreq", "set_index", "reset_index", "sort_values", "drop", "keys", "fromkeys", "islice",
+        "zip_longest", "chain",
+    }
+)  # fmt: skip
+"""Functions that rearrange values; some leave gaps."""
+_HANDING = _PASSES | _TEXTS | _SHAPES | frozenset(dir(str))
 _HANDLES = frozenset(
     {
         "isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansum", "nanmedian", "nanstd", "nanvar", "nanmin",
@@ -44,6 +59,7 @@ _HANDLES = frozenset(
         "nan_to_num_", "nanprod", "nancumsum",
     }
 )  # fmt: skip
+_LEAVES_OUT = frozenset({"nan_to_num", "nan_to_num_", "masked_invalid", *(n for n in _HANDLES if n.startswith("nan"))})
 _NARROW = frozenset({"float16", "half"})
 """Types that values may not fit into."""
 
@@ -51,6 +67,15 @@ _SELECTS = frozenset(
     {"softmax", "log_softmax", "logsumexp", "Categorical", "multinomial", "topk", "logaddexp", "cross_entropy"}
 )
 
+
+_COMPARES = frozenset(
+    {
+        "max", "min", "argmax", "argmin", "amax", "amin", "maximum", "minimum", "cummax", "cummin", "fmax", "fmin",
+        "sort", "argsort", "exp", "logcumsumexp", "sigmoid", "kthvalue", "clamp", "clamp_min", "clip", "logsigmoid",
+        "softmin", "gumbel_softmax", "exp_",
+    }
+)  # fmt: skip
+_DERIVES = frozenset({"grad", "vjp", "jvp", "jacobian", "hessian", "jacrev", "jacfwd", "grad_and_value"})
 
 GRADIENTS = "<gradients>"
 """Stands among the handled names for the gradients of whatever."""
@@ -95,18 +120,33 @@ def selects(expression: ast.AST | None) -> bool:
     return any(call_name(call) in _SELECTS for call in calls(expression))
 
 
-def only_passes(expression: ast.AST | None) -> bool:
-    """Tell whether an expression hands values on as they are: it selects, copies, converts or reads a file."""
+def finds_best(expression: ast.AST | None) -> bool:
+    """Tell whether an operation compares scores, or makes probabilities of their logarithms: -inf never wins."""
+    return any(call_name(call) in _COMPARES for call in calls(expression))
+
+
+def derives(expression: ast.AST | None) -> bool:
+    """Tell whether an operation returns derivatives: `torch.autograd.grad(loss, x)`."""
+    return any(call_name(call) in _DERIVES for call in calls(expression))
+
+
+def only_passes(expression: ast.AST | None, own: Collection[str] = ()) -> bool:
+    """Tell whether an expression hands values on as they are: it selects, copies, converts or reads a file.
+
+    `own` are functions of the program, whose bodies are judged by themselves.
+    """
     if expression is None:
         return False
     if any(call_name(call) in _FILES for call in calls(expression)):
         return True
-    if any(
-        isinstance(node, ast.BinOp) or (isinstance(node, ast.Attribute) and node.attr in _NARROW)
-        for node in ast.walk(expression)
-    ):
+    if any(isinstance(node, ast.BinOp) for node in ast.walk(expression)) or narrows(expression):
         return False
-    return all(call_name(call) in _PASSES for call in calls(expression))
+    return all(call_name(call) in _HANDING or call_name(call) in own for call in calls(expression))
+
+
+def from_text(expression: ast.AST | None) -> bool:
+    """Tell whether an expression reads numbers from a text: `float(part)`, `json.loads(line)`."""
+    return any(reads_text(call) or call_name(call) in _NUMBERS for call in calls(expression))
 
 
 def hands_on(call: ast.Call) -> bool:
@@ -119,12 +159,30 @@ def reads_text(call: ast.Call) -> bool:
     return call_name(call) in _FILES or call_name(call) in _TEXTS
 
 
+def asks(name: str) -> bool:
+    """Tell whether a function of this name asks after NaN or infinities, fills, drops or leaves them out."""
+    return name in _HANDLES
+
+
+def leaves_out(name: str) -> bool:
+    """Tell whether no NaN of the argument is in what a function of this name returns."""
+    return name in _LEAVES_OUT
+
+
+def narrows(expression: ast.AST | None) -> bool:
+    """Tell whether an expression makes half-precision numbers."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _NARROW
+        for node in (ast.walk(expression) if expression is not None else ())
+    )
+
+
 def handled_names(trees: Iterator[ast.AST]) -> set[str]:
     """Return the names whose NaN or infinities the text asks after, fills, drops or leaves out."""
     names: set[str] = set()
     for tree in trees:
         for call in calls(tree):
-            if call_name(call) in _HANDLES:
+            if asks(call_name(call)):
                 names |= {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
                 if any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(call)):
                     names.add(GRADIENTS)
