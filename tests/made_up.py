@@ -89,7 +89,7 @@ CONTAINERS: tuple[Callable[..., Any], ...] = (
     lambda *parts: Computing(parts[0]),
     lambda *parts: types.SimpleNamespace(first=parts[0], last=parts[-1]),
     lambda *parts: lambda: parts,
-    lambda *parts: functools.partial(print, *parts),
+    lambda *parts: functools.partial(max, *parts),
     lambda *parts: (part for part in parts),
     lambda *parts: iter(parts),
     lambda *parts: type("Held", (), {"__module__": "__main__", "value": parts[0]}),
@@ -135,7 +135,11 @@ class Maker:
         self.tensors: list[torch.Tensor] = []
 
     def forget(self) -> None:
-        """Let go of all that was made."""
+        """Let go of all that was made, also where it holds itself."""
+        for obj in self.made:
+            for base in (list, dict, collections.deque):
+                if issubclass(type(obj), base):
+                    base.clear(obj)
         self.made.clear()
         self.tensors.clear()
 

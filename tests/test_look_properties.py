@@ -106,10 +106,15 @@ def _run_a_cell(maker, names):
             warnings.simplefilter("ignore")
             exec(CELLS[text], names)
     except Exception as problem:
-        for frame, _ in traceback.walk_tb(problem.__traceback__):
-            frame.f_locals  # noqa: B018 (before Python 3.13 a frame keeps this copy of its variables once it was asked)
+        _ask_for_variables(problem.__traceback__.tb_next)
         return text, problem
     return text, None
+
+
+def _ask_for_variables(trace):
+    """Before Python 3.13, a frame that was asked keeps a copy of its variables, and so each of them once more."""
+    for frame, _ in traceback.walk_tb(trace):
+        frame.f_locals  # noqa: B018
 
 
 def _state(maker):
