@@ -13,6 +13,7 @@ from torch import nn
 from tests.fingerprints import global_state
 from tests.looking import look
 from torchmagic.checking import Memory, check, take_snapshot
+from torchmagic.namespace import paused_collector
 
 CELL = """
 total = 0.0
@@ -82,6 +83,20 @@ def test_no_warning_is_raised(recwarn):
     check(training(), source=CELL, filename="<cell>")
 
     assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_the_collector_rests_during_a_look():
+    """It would run finalizers of the user's in the middle of it; where it was off, it stays off."""
+    with paused_collector():
+        inside = gc.isenabled()
+    after = gc.isenabled()
+    gc.disable()
+    with paused_collector():
+        pass
+    left_off = gc.isenabled()
+    gc.enable()
+
+    assert (inside, after, left_off) == (False, True, False)
 
 
 def test_nothing_is_kept_alive(request):
