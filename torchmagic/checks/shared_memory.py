@@ -16,6 +16,7 @@ from torchmagic.sharing.edited import judge_edits
 from torchmagic.sharing.expanded import judge_expanded, judge_refused, overlaps_itself
 from torchmagic.sharing.holders import Holder, distinct, holders_of
 from torchmagic.sharing.kept import judge_kept
+from torchmagic.sharing.readers import judge_readers
 from torchmagic.sharing.roles import judge_module, shared_modules
 from torchmagic.sharing.series import judge_series
 from torchmagic.sharing.shallow_modules import judge_shallow, shallow_copies
@@ -23,6 +24,7 @@ from torchmagic.sharing.shared_lists import judge_list, shared_lists
 from torchmagic.sharing.shifts import judge_shift, shifts
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing
+from torchmagic.sharing.whole_program import whole_program
 
 _MOST_MEMBERS = 60
 
@@ -67,10 +69,11 @@ class SharedMemory(Rule):
     def __init__(self) -> None:
         self._said: set[str] = set()
         self._noted: set[str] = set()
+        self._lines: set[int | None] = set()
 
     def subjects(self, facts: Facts) -> Iterator[_Subject]:
         """Return what shares memory: groups of tensors and arrays, modules, lists, and parts of one tensor."""
-        program = facts.program
+        program = whole_program(facts)
         if program is None:
             return
         timeline = Timeline(facts, program)
@@ -88,6 +91,7 @@ class SharedMemory(Rule):
             yield _Subject(partial(judge_list, timeline, seen))
         for group in shared_groups(facts.found):
             yield _Subject(partial(_judge_group, timeline, group), frozenset(map(_container, group[:_MOST_MEMBERS])))
+        yield _Subject(partial(judge_readers, timeline))
 
     def judge(self, facts: Facts, subject: _Subject) -> Iterator[Finding]:  # noqa: ARG002 (the judge knows them)
         """Yield what the subject's judge says, each topic once."""
@@ -97,6 +101,10 @@ class SharedMemory(Rule):
             topic = sharing.topic or sharing.subject
             if topic in self._said or (sharing.level == "note" and topic in self._noted):
                 continue
+            line = sharing.evidence.get("written_on_line")
+            if sharing.told_by_line and line in self._lines:
+                continue
+            self._lines.add(line)
             (self._noted if sharing.level == "note" else self._said).add(topic)
             yield Finding(
                 rule=self.name(),
@@ -119,7 +127,10 @@ def _judge_group(timeline: Timeline, group: list[Seen]) -> Iterator[Sharing]:
     """Yield the first verdict about a group of objects in one stretch of memory."""
     holders: list[Holder] = list(distinct(holders_of(timeline.facts.found, group, _MOST_MEMBERS)))
     changes = timeline.changes_to(group, holders) if len(holders) > 1 else []
-    for judge in (judge_series, judge_kept, judge_edits, judge_crossing, judge_aliases) if changes else ():
+    if len(holders) > 1 and (found := list(judge_series(timeline, holders))):
+        yield from found
+        return
+    for judge in (judge_kept, judge_edits, judge_crossing, judge_aliases) if changes else ():
         found = list(judge(timeline, holders, changes))
         if found:
             yield from found

@@ -34,6 +34,8 @@ def _taken_twice(pair: Pair) -> Sharing | None:
         return None
     if layout_key(first.seen) != layout_key(second.seen) or first.seen.kind != second.seen.kind:
         return None
+    if first.place.owner is second.place.owner and first.place.key == second.place.key:
+        return None  # two ways to one slot
     if any(_is_door(change, first, one) or _is_door(change, second, two) for change in pair.changes):
         return None
     if timeline.is_alias(two) == Ref(first.place.root):

@@ -13,8 +13,10 @@ from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values
 from torchmagic.sharing.words import doer, now_holds
 from torchmagic.source import Ref, reads
-from torchmagic.source.memory_paths import last_bind
+from torchmagic.source.memory_paths import last_bind, memory_ref
 from torchmagic.source.writes import is_inplace_name
+
+SHAPES = frozenset(("attr", name) for name in ("shape", "dtype", "device", "ndim", "size", "dim", "numel"))
 
 
 def judge_edits(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
@@ -32,31 +34,45 @@ def _edited_on_the_way(pair: Pair) -> Sharing | None:
         if (
             change.target is not None
             and not handed_out_too
-            and _edits_what_it_returns(change, capture)
+            and _edits_what_it_returns(timeline, change, capture)
             and change.names(stored)
         ):
             return _verdict(pair, change, change.target)
     return None
 
 
-def _edits_what_it_returns(change: Change, capture: Capture) -> bool:
+def _edits_what_it_returns(timeline: Timeline, change: Change, capture: Capture) -> bool:
     """Tell whether a call that made a capture wrote in place what it had been given, or had taken from its object."""
     scope = change.step.scope
     if isinstance(scope.node, ast.Module) or change.target is None or is_inplace_name(scope.name):
         return False
     if scope.class_name is not None and scope.parameters[:1] == [change.target.root]:
         return False  # an object that updates its own state says so
-    if (change.fills or _gives_first_values(change)) and scope.name != "__getitem__":
+    if gives_first_values(timeline, change) and scope.name != "__getitem__":
         return False  # that is what such a function is for
     return any(capture.outer in context.steps for context in change.contexts)
 
 
-def _gives_first_values(change: Change) -> bool:
-    """Tell whether a change is an assignment that does not read what it writes."""
+def gives_first_values(timeline: Timeline, change: Change) -> bool:
+    """Tell whether a change does not mind what it writes over, and nothing was worked out from that before."""
     node = change.step.node
-    if not isinstance(node, ast.Assign) or change.target is None:
+    if change.target is None or (isinstance(node, ast.Assign) and _reads_root(node.value, change.target)):
         return False
-    return all(read.root != change.target.root for read in reads(node.value))
+    if not change.fills and not isinstance(node, ast.Assign):
+        return False
+    return not any(
+        step.scope is change.step.scope
+        and step.order < change.step.order
+        and isinstance(step.node, ast.Assign)
+        and memory_ref(step.node.value) is None
+        and _reads_root(step.node.value, change.target)
+        for step in timeline.program.steps
+    )
+
+
+def _reads_root(value: ast.expr, target: Ref) -> bool:
+    """Tell whether an expression reads the values of what a target begins with, and not its shape alone."""
+    return any(read.root == target.root and not any(step in SHAPES for step in read.steps) for read in reads(value))
 
 
 def _verdict(pair: Pair, change: Change, target: Ref) -> Sharing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from torchmagic.namespace import Place, Seen
 from torchmagic.namespace.overlap import layout_key
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import cloned_state, copied_value, repeated, repeats_one_value
+from torchmagic.sharing.hidden_changes import changes_behind, writes_between_drawing
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values, kind_word
@@ -25,31 +27,54 @@ class _Series(NamedTuple):
     capture: Capture
 
 
-def judge_series(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
+def judge_series(timeline: Timeline, holders: list[Holder]) -> Iterator[Sharing]:
     """Yield one verdict for each container that holds the same elements several times while they are written."""
-    for entries in _buckets(holders):
-        capture, container = timeline.capture_of(entries[0]), entries[0].container
-        if capture is None or container is None:
+    for container, entries in _buckets(holders):
+        capture = _capture(timeline, container, entries[0])
+        if capture is None:
             continue
-        value = capture.write.value
-        if repeats_one_value(value):
-            change = _written_through(timeline, entries, capture, changes)
+        series = _Series(container, entries, capture)
+        changes = changes_behind(timeline, holders, series.entries, capture)
+        if repeats_one_value(capture.write.value):
+            change = _written_through(timeline, series, changes)
             if change is not None:
-                yield _repeated(timeline, _Series(container, entries, capture), change)
-        elif (change := _written_between(timeline, entries, changes)) is not None:
-            yield _collected(timeline, _Series(container, entries, capture), change, holders)
+                yield _repeated(timeline, series, change)
+        elif (change := _written_between(timeline, series, changes)) is not None:
+            yield _collected(timeline, series, change, holders)
 
 
-def _buckets(holders: list[Holder]) -> Iterator[list[Holder]]:
-    """Yield the entries of one container that are the very same elements, two or more of them."""
+def _buckets(holders: list[Holder]) -> Iterator[tuple[Place, list[Holder]]]:
+    """Yield the entries of one container, or of the records in it, that are the very same elements, two or more."""
     table: dict[tuple[int, object], dict[str, Holder]] = defaultdict(dict)
     for holder in holders:
-        if holder.container is not None and not holder.is_machinery:
-            key = (id(holder.container), layout_key(holder.seen))
-            table[key][holder.text] = holder
+        first = next((link for link in holder.place.chain if link.role == "item"), None)
+        if first is not None and not holder.is_machinery:
+            table[id(first.owner), layout_key(holder.seen)][holder.text] = holder
     for entries in table.values():
-        if len(entries) > 1:
-            yield list(entries.values())
+        if len(entries) > 1 and (container := _common(list(entries.values()))) is not None:
+            yield container, list(entries.values())
+
+
+def _common(entries: list[Holder]) -> Place | None:
+    """Return the innermost place that all entries lie below; the objects it leads to must be held as items."""
+    chains = [entry.place.chain for entry in entries]
+    shared = list(itertools.takewhile(_is_one, zip(*chains, strict=False)))
+    below = chains[0][len(shared)] if len(shared) < len(chains[0]) else None
+    return shared[-1][0] if shared and below is not None and below.role == "item" else None
+
+
+def _is_one(links: tuple[Place, ...]) -> bool:
+    return len({link.step for link in links}) == 1
+
+
+def _capture(timeline: Timeline, container: Place, entry: Holder) -> Capture | None:
+    """Return the statement that put an entry into its container, or what is the entry into the record that is there."""
+    capture = timeline.capture_of(entry)
+    chain = entry.place.chain
+    item = chain[len(container.chain)] if len(chain) > len(container.chain) else entry.place
+    if item is entry.place or (capture is not None and capture.kept):
+        return capture
+    return timeline.capture_of(Holder(entry.seen, item)) or capture
 
 
 def count_of(entries: list[Holder]) -> int:
@@ -58,27 +83,28 @@ def count_of(entries: list[Holder]) -> int:
     return len(entries) + sum(seen.more_places for seen in objects.values())
 
 
-def _written_through(
-    timeline: Timeline, entries: list[Holder], capture: Capture, changes: list[Change]
-) -> Change | None:
+def _written_through(timeline: Timeline, series: _Series, changes: list[Change]) -> Change | None:
     """Return a write to one of the entries by its own path."""
     for change in changes:
         if (
             change.kind == "write"
-            and any(change.names(entry) for entry in entries)
-            and timeline.follows(change, capture)
+            and any(change.names(entry) for entry in series.entries)
+            and timeline.follows(change, series.capture)
         ):
             return change
     return None
 
 
-def _written_between(timeline: Timeline, entries: list[Holder], changes: list[Change]) -> Change | None:
+def _written_between(timeline: Timeline, series: _Series, changes: list[Change]) -> Change | None:
     """Return a change that runs between the collecting of one entry and of the next."""
-    captures = {id(c.write): c for entry in entries[:8] if (c := timeline.capture_of(entry)) is not None}
+    captured = [_capture(timeline, series.container, entry) for entry in series.entries[:8]]
+    captures = {id(capture.write): capture for capture in captured if capture is not None}
     for change in changes:
         for first in captures.values():
             together = any(shared_loops(a, b) for a in change.contexts for b in first.contexts)
             if first.kept and together and timeline.follows(change, first, kept=True):
+                return change
+            if writes_between_drawing(timeline, change, first):
                 return change
             for second in captures.values():
                 if second.write is not first.write and _between(change, first, second):
@@ -121,7 +147,7 @@ def _collected(timeline: Timeline, series: _Series, change: Change, holders: lis
     fix = cloned_state(timeline, step, value) or copied_value(timeline, step, value, entries[0].seen, holders)
     values = first_values(entries[0].seen)
     others = tuple(entry.text for entry in entries[:3])
-    owner = next((h.text for h in holders if h.container is not container), None)
+    owner = next((h.text for h in holders if not _lies_below(h.place, container)), None)
     return Sharing(
         subject=container.text,
         message=f"`{container.text}`: {count} entries are the same memory, which {doer(change)} changes in "
@@ -131,3 +157,7 @@ def _collected(timeline: Timeline, series: _Series, change: Change, holders: lis
         fix=fix,
         evidence={"entries": count, "written_on_line": change.line, "kind": word, "first_values": values},
     )
+
+
+def _lies_below(place: Place, container: Place) -> bool:
+    return any(link is container or link.text == container.text for link in place.chain)

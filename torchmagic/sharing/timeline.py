@@ -11,7 +11,8 @@ from torchmagic.checking import Facts
 from torchmagic.namespace import Seen
 from torchmagic.sharing.changes import Change, changes_of
 from torchmagic.sharing.holders import Capture, Holder, covers, element_expression, entry_of, is_empty, is_kept
-from torchmagic.source import Context, Program, Ref, Step, Write, ref_of
+from torchmagic.sharing.whole_program import WholeProgram
+from torchmagic.source import Context, Ref, Step, Write, ref_of
 from torchmagic.source.memory_paths import last_bind, memory_paths, memory_ref, returns_of
 from torchmagic.source.order import may_follow, shared_loops
 from torchmagic.source.writes import is_inplace_name, writes_of
@@ -23,7 +24,7 @@ _CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
 class Timeline:
     """What the program's text tells about the memory that the live objects share."""
 
-    def __init__(self, facts: Facts, program: Program) -> None:
+    def __init__(self, facts: Facts, program: WholeProgram) -> None:
         self.facts = facts
         self.program = program
         self._captures: dict[str, Capture | None] = {}
@@ -122,11 +123,16 @@ class Timeline:
 
     def _effective(self, nearest: list[Write]) -> Write:
         """Return the last of the writes that lead equally near; a call is known by the store it runs."""
-        last = max(nearest, key=lambda write: write.step.order)
+        last = max(nearest, key=self._last_run)
         for write in nearest:
             if write.kind == "store" and any(last.step in c.steps for c in self.program.contexts(write.step)):
                 return write
         return last
+
+    def _last_run(self, write: Write) -> tuple[int, ...]:
+        """Return what puts statements in the order in which they run last, those inside calls where the calls stand."""
+        runs = [tuple(step.order for step in context.steps) for context in self.program.contexts(write.step)]
+        return max(runs, default=())
 
     def _constructs(self, step: Step, holder: Holder) -> bool:
         """Tell whether a constructor's statement ran for the object that a holder's variable leads to."""

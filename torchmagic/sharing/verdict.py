@@ -17,7 +17,8 @@ _SHOWN = 3
 class Sharing:
     """Memory that has two holders and was changed under the eyes of one; the parts of a finding.
 
-    `topic` is what is said once: the container, when each of its entries could be a subject.
+    `topic` is what is said once: the container, when each of its entries could be a subject. With `told_by_line`
+    nothing more is said when something was said already about memory that the same line writes.
     """
 
     subject: str
@@ -28,6 +29,7 @@ class Sharing:
     fix: Fix | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
     topic: str = ""
+    told_by_line: bool = False
 
 
 def kind_word(seen: Seen) -> str:

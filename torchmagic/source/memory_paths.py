@@ -85,7 +85,7 @@ def memory_paths(program: Program, ref: Ref, step: Step, depth: int = _DEEPEST) 
     owner = step.scope.owner_of(ref.root)
     at_top = isinstance(owner.node, ast.Module)
     found: list[Ref] = []
-    if (source := _comprehension_source(ref.root, step)) is not None:
+    if (source := comprehension_source(ref.root, step)) is not None:
         return memory_paths(program, source + ref.steps, step, depth - 1)
     if at_top:
         found.append(ref)
@@ -190,7 +190,7 @@ def _every_parameter(module: Ref) -> Ref:
     return Ref(module.root, (*module.steps, (ALL, "parameters")))
 
 
-def _comprehension_source(name: str, step: Step) -> Ref | None:
+def comprehension_source(name: str, step: Step) -> Ref | None:
     """Return the path of what a comprehension's variable takes, when a statement has a comprehension that binds it."""
     for own in step.own_expressions():
         for comprehension in comprehensions(own):

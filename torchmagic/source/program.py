@@ -11,7 +11,7 @@ from typing import Any
 
 from torchmagic.source.gathering import joined
 from torchmagic.source.hooks import forward_hooks
-from torchmagic.source.refs import ANY, Ref, ref_of
+from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
 from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
 from torchmagic.source.text import SourceText
 from torchmagic.source.writes import Write, writes_of
@@ -19,6 +19,7 @@ from torchmagic.source.writes import Write, writes_of
 CLASS, CLOSURE = "<class>", "<closure>"
 """Roots of paths that start at an instance of a class, or at a variable in a closure; the name is the first step."""
 
+_LAZY = frozenset({"enumerate", "zip", "map", "filter", "iter", "islice", "tqdm"})
 _DEEPEST = 5
 _MOST = 12
 
@@ -31,6 +32,10 @@ class Call:
     step: Step
     receiver: Ref | None = None
     """The path of the object whose method runs."""
+    loops: tuple[Loop, ...] = ()
+    """What runs the function again and again, beside the loops around the statement: code without a text, say."""
+    result: ast.expr | None = None
+    """The expression whose value is what the function returns, when `node` itself is not it."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +197,10 @@ class Program:
                 (
                     *outer.loops,
                     *call.step.loops,
+                    *([call.step.node] if isinstance(call.step.node, ast.While) else ()),
                     *enclosing_comprehensions(call.step, call.node),
                     *_drawing(call, scope),
+                    *call.loops,
                 ),
             )
             for call in self.callers(scope)
@@ -300,7 +307,7 @@ def _is_named(value: ast.expr, name: str) -> bool:
 
 def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:
     for write in writes_of(call.step):
-        if write.kind == "bind" and write.value is call.node:
+        if write.kind == "bind" and write.value is (call.result or call.node):
             if write.position == position:
                 yield write.target
             elif write.position is None and position is not None:
@@ -341,10 +348,17 @@ def _drawing(call: Call, scope: Scope) -> Iterator[Loop]:
     """Yield the loop that draws from a call of a generator function, step by step."""
     if not scope.yields:
         return
-    if isinstance(call.step.node, (ast.For, ast.AsyncFor)) and call.step.node.iter is call.node:
+    if isinstance(call.step.node, (ast.For, ast.AsyncFor)) and _draws(call.step.node.iter, call.node):
         yield call.step.node
     for own in call.step.own_expressions():
-        yield from (loop for loop in comprehensions(own) if any(part.iter is call.node for part in loop.generators))
+        yield from (loop for loop in comprehensions(own) if any(_draws(p.iter, call.node) for p in loop.generators))
+
+
+def _draws(values: ast.expr, generator: ast.expr) -> bool:
+    """Tell whether looping over values draws from a generator, step by step: `enumerate(generator)`."""
+    if isinstance(values, ast.Call) and values is not generator and bare_name(values.func) in _LAZY:
+        return any(_draws(argument, generator) for argument in values.args)
+    return values is generator
 
 
 def enclosing_comprehensions(step: Step, node: ast.AST | None) -> Iterator[Loop]:

@@ -1,0 +1,66 @@
+"""The program with the calls that its text does not spell: lambdas, functions handed over, and what drawing runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from torchmagic.checking import Facts
+from torchmagic.checking.usercode import earlier_texts
+from torchmagic.kinds import kind_of_value
+from torchmagic.sharing.drawn import PROTOCOL, Drawing
+from torchmagic.sharing.handed import HandedFunctions
+from torchmagic.source import Program, Ref, Scope, SourceText
+from torchmagic.source.lambdas import named_lambdas
+from torchmagic.source.program import Call
+from torchmagic.source.refs import bare_name
+
+_MOST = 12
+
+
+class WholeProgram(Program):
+    """The cell and what it uses, for a rule that asks in which order things happened, whoever called them."""
+
+    def __init__(self, facts: Facts, cell: SourceText) -> None:
+        earlier = [(named_lambdas(text), names) for text, names in earlier_texts(facts.found, cell)]
+        super().__init__(named_lambdas(cell), earlier, self._live_run, facts.is_foreign)
+        self._facts = facts
+        self._spelled: dict[Scope, list[Call]] = {}
+        self._handed = HandedFunctions(self)
+        self._drawing = Drawing(self, facts)
+
+    def _live_run(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
+        if target in self.forward_hooks:
+            return not by_item and kind_of_value(self._facts.value(ref, at)) == "module"
+        return self._facts.runs(ref, at, target, by_item)
+
+    def spelled_callers(self, scope: Scope) -> list[Call]:
+        """Return the calls that name a function, or whose live object shows that they run it."""
+        if scope not in self._spelled:
+            self._spelled[scope] = [call for call in super()._find_callers(scope) if not _is_handed(call, scope)]
+        return self._spelled[scope][:_MOST]
+
+    def is_drawn(self, scope: Scope) -> bool:
+        """Tell whether a function is a loader's own, which it runs on the elements of its data set."""
+        return scope.class_name is None and any(True for _ in self._drawing.callers(scope))
+
+    def _find_callers(self, scope: Scope) -> Iterator[Call]:
+        found = [*self.spelled_callers(scope), *self._handed.callers(scope)]
+        if scope.name in PROTOCOL or not found:
+            found += self._drawing.callers(scope)
+        yield from found or self._handed.mentions(scope)
+
+
+def _is_handed(call: Call, scope: Scope) -> bool:
+    """Tell whether a call is taken to run a function because it is given the function."""
+    node: Any = call.node
+    if not isinstance(node, ast.Call) or scope.class_name is not None or bare_name(node.func) == scope.name:
+        return False
+    return any(isinstance(argument, ast.Name) and argument.id == scope.name for argument in node.args)
+
+
+def whole_program(facts: Facts) -> WholeProgram | None:
+    """Return the program of a look; None without a cell that parses."""
+    cell = facts.source
+    return WholeProgram(facts, cell) if cell is not None and cell.tree is not None else None
