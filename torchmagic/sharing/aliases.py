@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from torchmagic.namespace import Place
 from torchmagic.namespace.overlap import layout_key
 from torchmagic.sharing.changes import Change
-from torchmagic.sharing.copies import copied_value, deep_copied
+from torchmagic.sharing.copies import copied_value, copies_shallowly, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, reaches
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
-from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.timeline import CONSTRUCTORS, Timeline
 from torchmagic.sharing.verdict import Sharing, first_values, kind_word
 from torchmagic.sharing.words import doer, now_holds, other_side
 from torchmagic.source import Ref, Step
+from torchmagic.source.memory_paths import memory_paths
 from torchmagic.source.order import may_follow, shared_loops
 
 TWICE = "was taken before and after"
@@ -108,16 +109,15 @@ def _shallow_copy(pair: Pair) -> Sharing | None:
     if new.place.parent is None or old.place.parent is None or capture is None or not timeline.is_newer(new, old):
         return None
     same_slot = new.place.key == old.place.key and type(new.place.owner) is type(old.place.owner)
-    if not same_slot or new.place.owner is old.place.owner or new.place.root == old.place.root:
+    if not same_slot or new.place.owner is old.place.owner:
         return None
-    value = capture.write.value
-    copies = value is not None and not isinstance(value, ast.Subscript)
-    steps = [step for context in capture.contexts for step in context.steps]
-    if not copies or not any(timeline.mentions(step, old.place.root) for step in steps):
+    is_copy = copies_shallowly(capture.write.value)
+    if not is_copy and not _copies_by_hand(pair, capture):
         return None
     for change in pair.writes:
         inside = any(capture.outer in context.steps for context in change.contexts)
-        if change.names(new) != change.names(old) and (inside or timeline.follows(change, capture)):
+        told_apart = is_copy or change.names(new) != change.names(old)
+        if told_apart and (inside or timeline.follows(change, capture)):
             step, made = timeline.maker(capture)
             fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)
             word, other = kind_word(new.seen), other_side(change, new, old)
@@ -134,35 +134,47 @@ def _shallow_copy(pair: Pair) -> Sharing | None:
     return None
 
 
+def _copies_by_hand(pair: Pair, capture: Capture) -> bool:
+    """Tell whether a statement makes one thing out of another that has the variable of the other holder in it."""
+    if pair.new.place.root == pair.old.place.root:
+        return False
+    if capture.write.value is None or isinstance(capture.write.value, ast.Subscript):
+        return False
+    if capture.step.scope.name in CONSTRUCTORS:
+        return False  # an object that is given things to work on
+    steps = [step for context in capture.contexts for step in context.steps]
+    return any(pair.timeline.mentions(step, pair.old.place.root) for step in steps)
+
+
 def _second_name(pair: Pair) -> Sharing | None:
-    """Judge a variable that was made a second name of a tensor, and looks like a second tensor."""
+    """Judge a variable or attribute that was made a second name of a tensor, and looks like a second tensor."""
     timeline, new, old = pair.timeline, pair.new, pair.old
     capture, first = timeline.capture_of(new), timeline.capture_of(old)
     if capture is None or capture.write.kind != "bind":
         return None
-    if first is not None and first.write is not capture.write and _is_one_value(first, capture):
-        change = next((c for c in pair.writes if timeline.follows(c, capture)), None)
-        return None if change is None else _verdict(pair, capture, change, "got one value with")
-    if capture.write.target != Ref(new.place.root):
-        return None
-    source = timeline.source_of(capture)
-    below = tuple(_as_step(link) for link in new.place.chain[1:])
-    if source is None or not timeline.is_newer(new, old) or not reaches(source + below, old.place):
+    if not _takes_from(timeline, capture, pair) or not timeline.is_newer(new, old):
+        if first is not None and first.write is not capture.write and _is_one_value(first, capture):
+            change = next((c for c in pair.writes if timeline.follows(c, capture)), None)
+            return None if change is None else _verdict(pair, capture, change, "got one value with")
         return None
     is_plain = timeline.is_alias(capture) is not None and len(old.place.chain) == len(new.place.chain)
     is_whole = isinstance(capture.write.value, ast.Subscript) and isinstance(capture.write.value.slice, ast.Slice)
+    is_name = capture.write.target == Ref(new.place.root)
+    same = layout_key(new.seen) == layout_key(old.seen)
     for change in pair.writes:
         if not timeline.follows(change, capture):
             continue
         reader = old if speaks_of(change, new) else new
         readings = [step for step in timeline.reads_after(reader, [change]) if not _writes_it(pair.writes, step)]
-        compared = any(timeline.mentions(step, _name(new)) and timeline.mentions(step, _name(old)) for step in readings)
+        compared = _name(new) != _name(old) and any(
+            timeline.mentions(step, _name(new)) and timeline.mentions(step, _name(old)) for step in readings
+        )
         kept = bool(words_of(_name(new)) & KEPT_WORDS) and reader is new
         unread = is_plain and reader is new and not timeline.reads(new)
-        same = layout_key(new.seen) == layout_key(old.seen)
-        if same and (
-            ((is_plain or (is_whole and old.is_variable)) and (readings or unread)) or (kept and readings) or compared
-        ):
+        foreign = is_plain and reader is old and first is None and not change.fills
+        if is_name and same and (is_plain or (is_whole and old.is_variable)) and (readings or unread or foreign):
+            return _verdict(pair, capture, change, "is another name of")
+        if ((kept and readings) or compared) and _same_elements(new, old):
             return _verdict(pair, capture, change, "is another name of")
     return None
 
@@ -170,6 +182,26 @@ def _second_name(pair: Pair) -> Sharing | None:
 def _is_one_value(one: Capture, two: Capture) -> bool:
     """Tell whether one statement gave two names one value: `a = b = torch.zeros(3)`."""
     return one.outer is two.outer and one.write.value is two.write.value
+
+
+def _takes_from(timeline: Timeline, capture: Capture, pair: Pair) -> bool:
+    """Tell whether a capture takes its memory from the other holder, by the text."""
+    source = timeline.source_of(capture)
+    if source is None:
+        return False
+    below = (
+        tuple(_as_step(link) for link in pair.new.place.chain[1:])
+        if capture.write.target == Ref(pair.new.place.root)
+        else ()
+    )
+    paths = [source, *memory_paths(timeline.program, source, capture.step)]
+    return any(reaches(path + below, pair.old.place) for path in paths)
+
+
+def _same_elements(new: Holder, old: Holder) -> bool:
+    """Tell whether two holders have the same elements, if in another shape."""
+    one, other = new.seen.span, old.seen.span
+    return one is not None and other is not None and (one.start, one.end) == (other.start, other.end)
 
 
 def _kept_whole(pair: Pair) -> Sharing | None:
@@ -200,7 +232,7 @@ def _writes_it(changes: list[Change], step: object) -> bool:
 
 
 def _name(holder: Holder) -> str:
-    return str(holder.place.key) if holder.place.role in ("name", "attribute") else holder.place.root
+    return str(holder.place.key) if holder.place.role in ("name", "attribute", "closure") else holder.place.root
 
 
 def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sharing:
@@ -208,7 +240,8 @@ def _verdict(pair: Pair, capture: Capture, change: Change, relation: str) -> Sha
     source = (
         timeline.capture_of(old) if timeline.is_alias(capture) == Ref(old.place.root) and relation == TWICE else capture
     )
-    step, value = timeline.maker(source or capture)
+    is_alias = relation != TWICE and timeline.is_alias(capture) is not None and capture.step.scope.unit.is_cell
+    step, value = (capture.step, capture.write.value) if is_alias else timeline.maker(source or capture)
     word, line, other = kind_word(new.seen), doer(change), other_side(change, new, old)
     now = now_holds(other, change, timeline)
     said = {

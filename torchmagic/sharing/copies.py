@@ -12,7 +12,7 @@ from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import copy_method
 from torchmagic.source import Step
 from torchmagic.source.edits import add_after, replace_all, spelled
-from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref
+from torchmagic.source.memory_paths import CONVERSIONS, memory_paths, memory_ref, shallow_source
 
 _EXPANDERS = frozenset({"expand", "expand_as", "broadcast_to"})
 _CONVERTERS = frozenset({"cpu", "numpy", "to", "float", "double", "contiguous", "reshape"})
@@ -119,6 +119,13 @@ def _with_import(timeline: Timeline, text: str | None) -> Fix | None:
     if text is None or "copy" in timeline.facts.found.names:
         return _fixed(text)
     return Fix(f"import copy\n{text}")
+
+
+def copies_shallowly(value: ast.expr | None) -> bool:
+    """Tell whether a value, or each element of it, is a copy that keeps the parts of what it copies."""
+    if value is None:
+        return False
+    return shallow_source(element_expression(value) or value) is not None
 
 
 def repeated(step: Step, value: ast.expr | None) -> Fix | None:

@@ -12,6 +12,7 @@ from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import elements_and_places, repeated_dimensions, shares_bytes
 from torchmagic.sharing.changes import Change
+from torchmagic.sharing.holders import Holder
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, at_line
 from torchmagic.sharing.words import doer
@@ -36,7 +37,7 @@ def judge_refused(facts: Facts, program: Program) -> Iterator[Sharing]:
                 value = frame.variables.get(ref.root)
                 value = facts.value(ref, step.scope) if ref.steps or value is None else value
                 if issubclass(type(value), torch.Tensor) and repeated_dimensions(value):
-                    yield _verdict(facts, program, value, ref, step, change=None)
+                    yield _verdict(facts, value, ref, step, _bound(program, ref, step), change=None)
                     return
 
 
@@ -66,22 +67,24 @@ def overlaps_itself(tensor: Any) -> bool:
 
 def judge_expanded(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
     """Yield a verdict when a write went through one row of an expanded tensor to all rows."""
+    if not timeline.facts.version_moved(seen.obj):
+        return
+    holders = [Holder(seen, place) for place in seen.places]
     for change in timeline.changes:
         if change.kind != "write" or change.target is None:
             continue
-        scope = change.step.scope
-        live = timeline.facts.value(Ref(change.target.root), scope) if not change.target.steps else None
-        is_it = live is seen.obj or timeline.facts.value(change.target, scope) is seen.obj
-        if is_it and timeline.facts.version_moved(seen.obj):
-            yield _verdict(timeline.facts, timeline.program, seen.obj, change.target, change.step, change=change)
+        named = next((holder for holder in holders if change.names(holder)), None)
+        capture = timeline.capture_of(named) if named is not None else None
+        if named is not None and timeline.follows(change, capture):
+            made = _bound(timeline.program, change.target, change.step) if capture is None else capture.write
+            yield _verdict(timeline.facts, seen.obj, change.target, change.step, made, change=change)
             return
 
 
-def _verdict(facts: Facts, program: Program, value: Any, ref: Ref, step: Step, *, change: Change | None) -> Sharing:
+def _verdict(facts: Facts, value: Any, ref: Ref, step: Step, bound: Write | None, *, change: Change | None) -> Sharing:
     """Say what a change did to an expanded tensor, or that torch refused to run the statement."""
     known = facts.found.find(value)
     subject = known.subject if known is not None else str(ref)
-    bound = _bound(program, ref, step)
     made = bound.step if bound is not None and bound.step.scope.unit.is_cell else step
     repeated = repeated_dimensions(value)
     line = made.line if made.scope.unit.is_cell else None

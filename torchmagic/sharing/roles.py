@@ -51,7 +51,9 @@ def judge_module(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
         c for c in timeline.changes if c.kind == "training" and (trained and (c.trained & identities or c.paths))
     ]
     found = (
-        _repeated(timeline, holders) or _collected(timeline, holders, trainings) or _roles(timeline, holders, trainings)
+        _repeated(timeline, holders, trainings)
+        or _collected(timeline, holders, trainings)
+        or _roles(timeline, holders, trainings)
     )
     if found is not None:
         yield found
@@ -101,11 +103,13 @@ def _siblings(holders: list[Holder]) -> Iterator[list[Holder]]:
     yield from (places for places in table.values() if len(places) > 1)
 
 
-def _repeated(timeline: Timeline, holders: list[Holder]) -> Sharing | None:
-    """Judge `[layer] * n`, which makes n entries and one layer."""
+def _repeated(timeline: Timeline, holders: list[Holder], trainings: list[Change]) -> Sharing | None:
+    """Judge `[layer] * n`, which makes n entries and one layer; names in a dict may be two words for one module."""
     for places in _siblings(holders):
         capture = timeline.capture_of(places[0])
         if capture is None or not repeats_one_value(capture.write.value) or _is_meant(capture):
+            continue
+        if isinstance(capture.write.value, ast.Dict) and not trainings:
             continue
         parent = places[0].place.parent
         if parent is None:

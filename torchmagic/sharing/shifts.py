@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchmagic.checking import Facts
 from torchmagic.findings import Fix
@@ -29,7 +29,7 @@ class Shift:
     base: Ref
     target: ast.expr
     source: ast.expr
-    value: ast.Subscript
+    value: ast.expr
 
 
 def shifts(program: Program) -> Iterator[Shift]:
@@ -37,20 +37,59 @@ def shifts(program: Program) -> Iterator[Shift]:
     for step in program.steps:
         if step.scope.unit.is_cell:
             for target, value in _copies(step.node):
-                base = ref_of(target.value)
-                if base is not None and isinstance(value, ast.Subscript) and ref_of(value.value) == base:
-                    yield Shift(step, base, target.slice, value.slice, value)
+                one, other = _part(program, target, step), _part(program, value, step)
+                if one is not None and other is not None and one.base == other.base:
+                    yield Shift(step, one.base, one.index, other.index, value)
 
 
-def _copies(node: ast.stmt) -> Iterator[tuple[ast.Subscript, ast.expr]]:
+def _copies(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     if isinstance(node, ast.Assign):
         yield from ((target, node.value) for target in node.targets if isinstance(target, ast.Subscript))
-    elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+    elif isinstance(node, ast.AugAssign):
         yield node.target, node.value
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         function = node.value.func
-        if function.attr in ("copy_", "add_", "sub_", "mul_") and isinstance(function.value, ast.Subscript):
+        if function.attr in ("copy_", "add_", "sub_", "mul_"):
             yield from ((function.value, argument) for argument in node.value.args[:1])
+
+
+class _Part(NamedTuple):
+    base: Ref
+    index: ast.expr
+
+
+def _part(program: Program, node: ast.expr, step: Step) -> _Part | None:
+    """Return what an expression takes a part of, and which; also when a variable stands for the part."""
+    if isinstance(node, ast.Subscript):
+        base = ref_of(node.value)
+        return None if base is None else _Part(base, node.slice)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "narrow":
+        base, index = ref_of(node.func.value), _narrowed(node)
+        return None if base is None or index is None else _Part(base, index)
+    if isinstance(node, ast.Name):
+        bound = last_bind(program, node.id, step.scope.owner_of(node.id), step)
+        if bound is None or bound.how not in ("=", ":=") or bound.position is not None:
+            return None
+        if bound.value is not None and not isinstance(bound.value, ast.Name):
+            part = _part(program, bound.value, bound.step)
+            return part if part is not None and not _is_rebound(program, part.base.root, bound.step, step) else None
+    return None
+
+
+def _is_rebound(program: Program, name: str, since: Step, step: Step) -> bool:
+    """Tell whether a name stands for another value at a statement than at an earlier one, which may bind it itself."""
+    owner = since.scope.owner_of(name)
+    return last_bind(program, name, owner, since) is not last_bind(program, name, owner, step)
+
+
+def _narrowed(call: ast.Call) -> ast.expr | None:
+    """Return `x.narrow(1, start, length)` as the index `:, start : start + length`."""
+    if len(call.args) != 3 or not isinstance(call.args[0], ast.Constant) or type(call.args[0].value) is not int:
+        return None
+    dimension, (_, start, length) = call.args[0].value, call.args
+    if dimension < 0:
+        return None
+    return ast.Tuple([ast.Slice()] * dimension + [ast.Slice(start, ast.BinOp(start, ast.Add(), length))], ast.Load())
 
 
 def judge_shift(facts: Facts, program: Program, shift: Shift) -> Iterator[Sharing]:

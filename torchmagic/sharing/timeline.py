@@ -18,7 +18,7 @@ from torchmagic.source.order import may_follow, shared_loops
 from torchmagic.source.writes import is_inplace_name, writes_of
 
 _MOST_CALLS = 4
-_CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
+CONSTRUCTORS = frozenset({"__init__", "__post_init__"})
 
 
 class Timeline:
@@ -86,6 +86,7 @@ class Timeline:
         self, value: ast.expr | None, position: int | None, holder: Holder
     ) -> tuple[Step, ast.expr | None, int | None] | None:
         """Return the statement in a called function that gave the function's result its memory."""
+        value = element_expression(value) or value
         returned = list(returns_of(self.program, value))[-1:] if isinstance(value, ast.Call) else ()
         for result, at in returned:
             part: ast.expr | None = result
@@ -109,7 +110,7 @@ class Timeline:
                 continue  # it came into an empty container later
             if write.kind == "store" and not (beyond and _is_stored_under(write, refs, holder)):
                 continue  # a write into the tensor itself, or of another entry
-            if write.step.scope.name in _CONSTRUCTORS and not self._constructs(write.step, holder):
+            if write.step.scope.name in CONSTRUCTORS and not self._constructs(write.step, holder):
                 continue  # it made another object of the class
             if least is None or beyond <= least:
                 nearest = [*nearest, write] if beyond == least else [write]
@@ -268,7 +269,8 @@ class Timeline:
 def _is_local(write: Write) -> bool:
     """Tell whether a binding gives a function's own variable a value, which holds nothing once the function is left."""
     owner = write.step.scope.owner_of(write.target.root)
-    return write.kind == "bind" and not write.target.steps and not isinstance(owner.node, ast.Module)
+    local = write.kind == "bind" and not write.target.steps and not isinstance(owner.node, ast.Module)
+    return local and owner is write.step.scope
 
 
 def _is_stored_under(write: Write, refs: list[Ref], holder: Holder) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchmagic.source.program import Program, argument_node, argument_ref
+from torchmagic.source.program import CLOSURE, Program, argument_node, argument_ref
 from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
 from torchmagic.source.scopes import Scope, Step, comprehensions
 from torchmagic.source.writes import Write, is_inplace_name
@@ -58,6 +58,24 @@ def memory_ref(node: ast.AST | None) -> Ref | None:
     return Ref(node.id, tuple(reversed(steps))) if isinstance(node, ast.Name) else None
 
 
+def shallow_source(value: ast.expr | None) -> Ref | None:
+    """Return the path of what a value is a shallow copy of: another holder of the same parts."""
+    if isinstance(value, ast.Dict):
+        spread = [entry for key, entry in zip(value.keys, value.values, strict=True) if key is None]
+        return ref_of(spread[0]) if spread else None
+    if isinstance(value, ast.Subscript):
+        part = value.slice
+        whole = isinstance(part, ast.Slice) and part.lower is None and part.upper is None and part.step is None
+        return ref_of(value.value) if whole else None
+    if not isinstance(value, ast.Call):
+        return None
+    function, name = value.func, bare_name(value.func)
+    if name in ("replace", "copy", "dict") and value.args:
+        return ref_of(value.args[0])
+    method = isinstance(function, ast.Attribute) and name in ("copy", "_replace") and not value.args
+    return ref_of(function.value) if method and isinstance(function, ast.Attribute) else None
+
+
 def _picks_by_list(index: ast.expr) -> bool:
     """Tell whether an index copies: a list of rows, or a comparison."""
     return isinstance(index, (ast.List, ast.ListComp, ast.Compare))
@@ -89,11 +107,15 @@ def memory_paths(program: Program, ref: Ref, step: Step, depth: int = _DEEPEST) 
         return memory_paths(program, source + ref.steps, step, depth - 1)
     if at_top:
         found.append(ref)
+    elif step.scope is not owner:
+        found.append(Ref(CLOSURE, (("attr", ref.root), *ref.steps)))
     bound = last_bind(program, ref.root, owner, step)
     if bound is not None:
         for source, at in sources(program, bound):
             if source.root != ref.root or at is not step:
                 found += memory_paths(program, source + ref.steps, at, depth - 1)
+        if ref.steps and bound.how in ("=", ":=") and (copied := shallow_source(bound.value)) is not None:
+            found += memory_paths(program, copied + ref.steps, bound.step, depth - 1)
         if not at_top:
             found += [target + path + ref.steps for target, path in _returned_as(program, ref.root, owner)]
     elif not at_top:
