@@ -63,13 +63,18 @@ def measure(tensor: torch.Tensor, promise: Promises) -> None:
 def main() -> int:
     torch.set_num_threads(1)
     promise = Promises()
-    check({"small": torch.ones(2)})  # what is loaded once is no part of a look
+    for small in (torch.ones(2), torch.tensor([1.0, float("nan")])):
+        check({"small": small})  # what is loaded once is no part of a look
     gigabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
     single = torch.empty(int(gigabytes * 1e9) // 4).fill_(0.5)
     tensors = [single, single.view(torch.bfloat16)]  # the two halves of a single-precision 0.5 are 0 and 0.5
     for tensor in tensors:
         extra = extra_bytes(tensor)
         promise(f"a look at {tensor.dtype} takes {extra / 1e6:.2f} MB of extra memory (under 2)", holds=extra < 2e6)
+        tensor[-1] = float("nan")
+        extra = extra_bytes(tensor)
+        tensor[-1] = 0.5
+        promise(f"with a NaN at its end, {extra / 1e6:.2f} MB (under 2)", holds=extra < 2e6)
     for tensor in tensors:
         measure(tensor, promise)
     return promise.broken

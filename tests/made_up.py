@@ -134,15 +134,6 @@ class Maker:
         self.made: list[Any] = []
         self.tensors: list[torch.Tensor] = []
 
-    def forget(self) -> None:
-        """Let go of all that was made, also where it holds itself."""
-        for obj in self.made:
-            for base in (list, dict, collections.deque):
-                if issubclass(type(obj), base):
-                    base.clear(obj)
-        self.made.clear()
-        self.tensors.clear()
-
     def below(self, end: int) -> int:
         """Return a number from 0 on."""
         return next(self._choices, 0) % end

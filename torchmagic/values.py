@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_CHUNK = 1 << 17
-"""Elements looked at together when the bad ones are counted: about 1 MB of masks and copies."""
+_CHUNK = 1 << 15
+"""Elements looked at together when the bad ones are counted: about half a megabyte of masks and copies."""
 
 _LARGEST_MAPPED_BYTES = 1 << 28
 
