@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from torchmagic.checking import Facts
 from torchmagic.kinds import is_from_torch
 from torchmagic.namespace.resolve import MISSING
+from torchmagic.sharing.handed import HandedFunctions
 from torchmagic.source import Step, ref_of
 from torchmagic.source.lambdas import LAMBDA
 from torchmagic.source.program import Call, argument_node
@@ -35,22 +36,35 @@ class Drawn:
     """What a drawn object is made of: its classes, the functions it runs on its elements, and the data below."""
 
     classes: set[str] = field(default_factory=set)
-    functions: list[types.CodeType | str] = field(default_factory=list)
+    codes: list[types.CodeType] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
     data: ast.expr | None = None
     collates: bool = False
 
     def runs(self, scope: Scope) -> bool:
         """Tell whether drawing runs a function."""
-        if scope.class_name is not None:
-            return scope.name in PROTOCOL and scope.class_name in self.classes
-        return any(_is_code_of(code, scope) for code in self.functions)
+        if scope.name in PROTOCOL:
+            return scope.class_name in self.classes
+        return scope in self.scopes or any(_is_code_of(code, scope) for code in self.codes)
 
 
-def _is_code_of(code: types.CodeType | str, scope: Scope) -> bool:
-    if isinstance(code, str):
-        return code == scope.name
-    by_line = scope.name.startswith(LAMBDA) and code.co_name == "<lambda>" and code.co_firstlineno == scope.node.lineno  # type: ignore[union-attr]
-    return by_line or code.co_name == scope.name
+def _is_code_of(code: types.CodeType, scope: Scope) -> bool:
+    at_line = code.co_firstlineno == getattr(scope.node, "lineno", None)
+    if scope.name.startswith(LAMBDA):
+        return code.co_name == "<lambda>" and at_line
+    return code.co_name == scope.name and (at_line or scope.class_name is None)
+
+
+def _code_of(function: Any) -> types.CodeType | None:
+    """Return the code of a function, a bound method, or what calling an object of the user's runs."""
+    if type(function) is types.MethodType:
+        function = function.__func__
+    elif type(function) is not types.FunctionType:
+        bases = type.__getattribute__(type(function), "__mro__")
+        tables = (type.__getattribute__(base, "__dict__") for base in bases)
+        function = next((table["__call__"] for table in tables if "__call__" in table), None)
+    is_users = type(function) is types.FunctionType and not is_from_torch(function)
+    return function.__code__ if is_users else None
 
 
 class _Draw(NamedTuple):
@@ -66,20 +80,18 @@ class _Draw(NamedTuple):
 class Drawing:
     """Finds the loops, comprehensions and calls that draw from an object, and what each of them runs."""
 
-    def __init__(self, program: WholeProgram, facts: Facts) -> None:
-        self._program, self._facts = program, facts
+    def __init__(self, program: WholeProgram, facts: Facts, handed: HandedFunctions) -> None:
+        self._program, self._facts, self._handed = program, facts, handed
 
     def callers(self, scope: Scope) -> Iterator[Call]:
         """Yield the places where drawing from an object runs a function."""
-        if scope.class_name is not None and scope.name not in PROTOCOL:
-            return
         for draw in self._draws:
             if draw.drawn.runs(scope):
                 yield from self._calls(scope, draw)
 
     def _calls(self, scope: Scope, draw: _Draw) -> Iterator[Call]:
         node, whole, step, loop, drawn = draw
-        if scope.class_name is None:  # it is given a list of what the data set gives
+        if scope.name not in PROTOCOL:  # it is given a list of what the data set gives
             for values, at in self._elements(drawn, step):
                 run = ast.copy_location(ast.Call(node, [values], []), node)
                 yield Call(run, at, None, () if at is not step else (loop,), whole)
@@ -116,7 +128,7 @@ class Drawing:
                 for node in _bases(whole):
                     drawn = Drawn()
                     self._look(node, step, drawn, 5)
-                    if drawn.classes or drawn.functions:
+                    if drawn.classes or drawn.codes or drawn.scopes:
                         found.append(_Draw(node, whole, step, loop, drawn))
         return found
 
@@ -144,8 +156,7 @@ class Drawing:
         if name == "DataLoader":
             function = next((k.value for k in node.keywords if k.arg == "collate_fn"), None)
             drawn.collates = function is None
-            if isinstance(function, ast.Name):
-                drawn.functions.append(function.id)
+            drawn.scopes += [made.scope for made in self._handed.functions(function, step) if made.scope is not None]
             data = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "dataset"), None)
             drawn.data = data
             self._look(data, step, drawn, depth)
@@ -173,11 +184,10 @@ class Drawing:
                 waiting += [part for name, part in table.items() if name in ("dataset", "base", "loader", "source")]
 
     def _open_loader(self, table: dict[str, Any], drawn: Drawn) -> None:
-        function = table["collate_fn"]
-        if type(function) is types.FunctionType and not is_from_torch(function):
-            drawn.functions.append(function.__code__)
-        else:
-            drawn.collates = True
+        code = _code_of(table["collate_fn"])
+        if code is not None:
+            drawn.codes.append(code)
+        drawn.collates = code is None
         seen = self._facts.found.find(table.get("dataset"))
         if seen is not None:
             drawn.data = _spelled(seen.subject)

@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchmagic.source.memory_paths import returns_of
 from torchmagic.source.program import Call, argument_node
-from torchmagic.source.refs import bare_name
+from torchmagic.source.refs import bare_name, ref_of
 from torchmagic.source.scopes import Scope, Step
+from torchmagic.source.writes import Write
 
 if TYPE_CHECKING:
     from torchmagic.sharing.whole_program import WholeProgram
 
 _DEEPEST = 6
 _CARRIERS = frozenset({"enumerate", "zip", "list", "tuple", "reversed", "iter", "next", "sorted", "tqdm", "dict"})
+_ADDING = frozenset({"append", "appendleft", "add", "put"})
 _READERS = frozenset({"items", "values", "get", "pop", "copy"})
 
 
 class _Function(NamedTuple):
-    """A function of the program, and the arguments that `partial` has bound already."""
+    """A function of the program, or a container's own method, and the arguments that `partial` has bound already."""
 
-    scope: Scope
+    scope: Scope | None
     bound: tuple[ast.expr, ...] = ()
+    method: ast.Attribute | None = None
 
 
 class HandedFunctions:
@@ -51,6 +54,16 @@ class HandedFunctions:
                     run = ast.copy_location(ast.Call(argument, [*found.bound, *first], []), node)
                     yield Call(run, step, None, (self._loop(node),))
 
+    def stores(self) -> Iterator[Write]:
+        """Yield what calls put into containers whose `append` or the like they were given under another name."""
+        for node, step in self._program.calls:
+            if not node.args or bare_name(node.func) in self._names or bare_name(node.func) in _ADDING:
+                continue
+            for _, _, method in dict.fromkeys(self.functions(node.func, step)):
+                target = ref_of(method.value) if method is not None else None
+                if method is not None and target is not None:
+                    yield Write("store", target, node.args[0], step, node, method.attr)
+
     def _loop(self, call: ast.Call) -> ast.GeneratorExp:
         """Return what stands for the loop in which a call runs what it is given; one and the same for each call."""
         return self._loops.setdefault(call, ast.copy_location(ast.GeneratorExp(call, []), call))
@@ -62,7 +75,9 @@ class HandedFunctions:
             name = bare_name(node.func)
             if name in self._names:
                 continue  # it is spelled
-            for scope, bound in dict.fromkeys(self.functions(node.func, step)):
+            for scope, bound, _ in dict.fromkeys(self.functions(node.func, step)):
+                if scope is None:
+                    continue
                 run = (
                     node
                     if not bound
@@ -83,7 +98,7 @@ class HandedFunctions:
     def _attributes(self) -> dict[str, list[tuple[ast.expr, Step]]]:
         """What attributes and the containers under them are given, by the attribute's name."""
         table = defaultdict(list)
-        for write in self._program.writes:
+        for write in self._program.spelled_writes:
             if write.value is not None and write.kind in ("bind", "store") and write.target.steps:
                 table[write.target.last_name].append((write.value, write.step))
         for node, step in self._program.calls:
@@ -99,6 +114,8 @@ class HandedFunctions:
         if isinstance(node, ast.Name):
             yield from self._named(node.id, step, depth - 1)
         elif isinstance(node, ast.Attribute):
+            if node.attr in _ADDING and node.attr not in self._names:
+                yield _Function(None, (), node)
             yield from (_Function(scope) for scope in self._names.get(node.attr, ()) if scope.class_name is not None)
             for value, at in self._attributes.get(node.attr, ())[:8]:
                 yield from self.functions(value, at, depth - 1)
@@ -119,7 +136,7 @@ class HandedFunctions:
     def _named(self, name: str, step: Step, depth: int) -> Iterator[_Function]:
         yield from (_Function(scope) for scope in self._names.get(name, ()) if scope.class_name is None)
         owner = step.scope.owner_of(name)
-        for write in self._program.writes:
+        for write in self._program.spelled_writes:
             is_it = write.target.root == name and write.kind in ("bind", "store") and len(write.target.steps) < 2
             if is_it and write.step.scope.owner_of(name) is owner:
                 yield from self.functions(write.value, write.step, depth)
@@ -131,8 +148,8 @@ class HandedFunctions:
         """Yield the functions that a call returns, binds or wraps: `partial(f, x)`, `make_hook(name)`, `Recorder()`."""
         name = bare_name(node.func)
         if name == "partial" and node.args:
-            for scope, bound in self.functions(node.args[0], step, depth):
-                yield _Function(scope, (*bound, *node.args[1:]))
+            for scope, bound, method in self.functions(node.args[0], step, depth):
+                yield _Function(scope, (*bound, *node.args[1:]), method)
         elif name in _CARRIERS:
             for argument in node.args:
                 yield from self.functions(argument, step, depth)

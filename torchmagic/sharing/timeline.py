@@ -79,7 +79,7 @@ class Timeline:
             inner = [c for c in self.program.contexts(step, element_expression(value)) if write.step in c.steps]
             if inner:
                 made = Write("bind", write.target, value, step, step.node, position=position)
-                capture = Capture(made, tuple(inner), capture.kept, given=write)
+                capture = Capture(made, tuple(inner), capture.kept or is_kept(made), given=write)
         return capture
 
     def _result_of(

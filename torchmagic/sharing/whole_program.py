@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from torchmagic.checking import Facts
@@ -14,7 +16,8 @@ from torchmagic.sharing.handed import HandedFunctions
 from torchmagic.source import Program, Ref, Scope, SourceText
 from torchmagic.source.lambdas import named_lambdas
 from torchmagic.source.program import Call
-from torchmagic.source.refs import bare_name
+from torchmagic.source.refs import bare_name, ref_of
+from torchmagic.source.writes import Write, writes_of
 
 _MOST = 12
 
@@ -28,12 +31,22 @@ class WholeProgram(Program):
         self._facts = facts
         self._spelled: dict[Scope, list[Call]] = {}
         self._handed = HandedFunctions(self)
-        self._drawing = Drawing(self, facts)
+        self._drawing = Drawing(self, facts, self._handed)
 
     def _live_run(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
         if target in self.forward_hooks:
             return not by_item and kind_of_value(self._facts.value(ref, at)) == "module"
         return self._facts.runs(ref, at, target, by_item)
+
+    @cached_property
+    def spelled_writes(self) -> list[Write]:
+        """The writes that the text spells; a list that is added to another one is stored in it."""
+        return [_as_store(write) for step in self.steps for write in writes_of(step)]
+
+    @cached_property
+    def writes(self) -> list[Write]:
+        """Every write, also through a method of a container that was handed over: `minimise(x, path.append)`."""
+        return sorted([*self.spelled_writes, *self._handed.stores()], key=lambda write: write.step.order)
 
     def spelled_callers(self, scope: Scope) -> list[Call]:
         """Return the calls that name a function, or whose live object shows that they run it."""
@@ -43,13 +56,25 @@ class WholeProgram(Program):
 
     def is_drawn(self, scope: Scope) -> bool:
         """Tell whether a function is a loader's own, which it runs on the elements of its data set."""
-        return scope.class_name is None and any(True for _ in self._drawing.callers(scope))
+        return scope.name not in PROTOCOL and any(True for _ in self._drawing.callers(scope))
 
     def _find_callers(self, scope: Scope) -> Iterator[Call]:
         found = [*self.spelled_callers(scope), *self._handed.callers(scope)]
         if scope.name in PROTOCOL or not found:
             found += self._drawing.callers(scope)
         yield from found or self._handed.mentions(scope)
+
+
+def _as_store(write: Write) -> Write:
+    """Return `log += [x]` and `log = log + [x]` as the store that they are, other writes as they are."""
+    value = write.value
+    if write.kind == "bind" and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        added = value.right if ref_of(value.left) == write.target else None
+    else:
+        added = value if write.kind == "augment" and write.how == "Add" else None
+    if not isinstance(added, (ast.List, ast.ListComp)):
+        return write
+    return replace(write, kind="store", value=added, how="extend")
 
 
 def _is_handed(call: Call, scope: Scope) -> bool:
