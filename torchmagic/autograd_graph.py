@@ -105,6 +105,27 @@ def _nodes_from(start: Any, graph: Graph, known: set[Any], most_nodes: int) -> I
                 waiting.append(following)
 
 
+def following(node: Any) -> Iterator[Any]:
+    """Yield the nodes that a node hands its gradient on to, those of leaves left out."""
+    for later, _ in node.next_functions:
+        if later is not None and type(later).__name__ != _LEAF_NODE:
+            yield later
+
+
+def leaves_of(node: Any) -> Iterator[Any]:
+    """Yield the leaf tensors that a node hands its gradient on to."""
+    for later, _ in node.next_functions:
+        if later is not None and type(later).__name__ == _LEAF_NODE:
+            yield later.variable
+
+
+def is_freed_node(node: Any) -> bool | None:
+    """Tell whether backward freed what a node saved; None for a node that saves nothing."""
+    graph = Graph(parts=[Part()])
+    _count_saved(node, graph, {}, {})
+    return bool(graph.freed_nodes) if graph.freed_nodes or graph.full_nodes else None
+
+
 def grad_node(tensor: Any) -> Any:
     """Return a tensor's `grad_fn`; None too for a view whose base was since written, which refuses to tell."""
     try:

@@ -26,6 +26,55 @@ STEP = """
 """
 
 KEPT = {
+    "outputs that a hook files": (
+        """
+from functools import partial
+outputs = {}
+def keep(name, module, inputs, output):
+    outputs.setdefault(name, []).append(output)
+handle = model[0].register_forward_hook(partial(keep, "first"))
+for x, y in data:"""
+        + STEP
+        + "handle.remove()\n",
+        [("outputs['first']", 5)],
+    ),
+    "average in a closure": (
+        """
+def smoother(rate):
+    memory = {"mean": 0.0}
+    def push(value):
+        memory.update(mean=memory["mean"] + (1 - rate) * (value - memory["mean"]))
+    return push
+push = smoother(0.9)
+for x, y in data:"""
+        + STEP
+        + "    push(loss)\n",
+        [("push.__closure__[0].cell_contents['mean']", 5)],
+    ),
+    "sum folded by reduce": (
+        """
+from functools import reduce
+def train(state, batch):
+    opt.zero_grad()
+    loss = F.cross_entropy(model(batch[0]), batch[1])
+    loss.backward()
+    opt.step()
+    return {"steps": state["steps"] + 1, "sum": state["sum"] + loss}
+state = reduce(train, data, {"steps": 0, "sum": 0.0})
+""",
+        [("state['sum']", 9)],
+    ),
+    "first entries of a sorted list": (
+        """
+best = []
+for x, y in data:"""
+        + STEP
+        + """    best.append((loss, len(y)))
+    best.sort(key=lambda pair: pair[0].item())
+    del best[2:]
+""",
+        [("best", 8)],
+    ),
     "records that a generator yields": (
         """
 import dataclasses
@@ -56,7 +105,7 @@ def train(report):
         report(step, loss)
 train(lambda step, loss: kept.update({step: loss}))
 """,
-        [("kept", 2)],
+        [("kept", 10)],
     ),
     "embeddings by name, made in evaluation mode": (
         """
@@ -493,6 +542,28 @@ loss.backward()
 def embed(rows):
     return {name: model(row) for name, row in rows.items()}
 index = embed(dict(enumerate(torch.randn(4, 5))))
+""",
+    "means of the losses of one step": """
+for x, y in data:
+    opt.zero_grad()
+    on_real = model(x).pow(2).mean()
+    on_real.backward()
+    on_fake = model(x + 1).pow(2).mean()
+    on_fake.backward()
+    opt.step()
+    both = (on_real + on_fake) / 2
+""",
+    "embeddings by role, one loss of all": """
+def embed(rows):
+    return {role: model(row) for role, row in rows.items()}
+roles = dict(zip("abc", torch.randn(3, 4, 5)))
+for step in range(3):
+    z = embed(roles)
+    near, far = (z["a"] - z["b"]).norm(dim=1), (z["a"] - z["c"]).norm(dim=1)
+    hinge = F.relu(near - far + 0.5)
+    opt.zero_grad()
+    hinge.mean().backward()
+    opt.step()
 """,
     "unrolled network in an epoch loop": """
 cell, head = nn.GRUCell(5, 4), nn.Linear(4, 3)

@@ -1,7 +1,7 @@
-"""Tensors with history that lie side by side in one container, found by looking at them alone.
+"""Results of several steps that are kept with their history, found by looking at the graphs alone.
 
-However the container was filled, by a generator, a callback, a library: when each entry was made by the same
-parameters and none is part of another, they are the results of several steps.
+However a container was filled, by a generator, a callback, a library: when each entry was made by the same parameters
+and none is part of another, they are the results of several steps. A sum or a mean of them shows its steps too.
 """
 
 from __future__ import annotations
@@ -9,47 +9,69 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from torchmagic.autograd_graph import grad_node, read_graph
+from torchmagic.autograd_graph import grad_node
 from torchmagic.checking.facts import Facts
 from torchmagic.history.held import Held, entry_of
+from torchmagic.history.steps_behind import are_of_several_steps, steps_behind
 from torchmagic.namespace import Place, Seen
-from torchmagic.source import Program, Write
+from torchmagic.source import Context, Program, Ref, Write
 from torchmagic.source.accumulation import Accumulation
 from torchmagic.source.gathering import joined
-from torchmagic.source.gradients import gradient_takers
+from torchmagic.source.gradients import depends_on, gradient_takers
+from torchmagic.source.recurrence import Shape
 from torchmagic.source.refs import bare_name, read_names
 
 _MOST_ENTRIES = 64
+_LEAST_STEPS = 3
+"""Fewer parts may be one step's: a loss on real data and a loss on made-up data."""
 
 
 def gathered_tensors(facts: Facts, explained: Iterable[Held]) -> Iterator[Held]:
-    """Yield the containers whose entries are results of several steps, with the statement that bound or filled them.
+    """Yield what holds results of several steps, with the statement that put them there: containers, sums and means.
 
     Args:
         facts: the facts of the look.
         explained: what the accumulating writes of the text hold; it is left out.
     """
     program = facts.program
-    if program is None or _takes_joint_gradient(program):
+    if program is None:
         return
     claimed = {id(seen) for held in explained for one in (held, *held.derived) for seen in one.tensors}
     unexplained = [s for s in facts.found.of_kind("tensor") if id(s) not in claimed and grad_node(s.obj) is not None]
     groups: dict[int, tuple[Place, list[Seen]]] = {}
+    written: set[object] = {key.value for key in _written_keys(program)}
+    joint = _takes_joint_gradient(program)
     for seen in unexplained:
-        holder = _outermost_container(seen)
+        holder = _container(seen, written)
         if holder is not None:
             groups.setdefault(id(holder), (holder, []))[1].append(seen)
-    written: set[object] = {key.value for key in _written_keys(program)}
     for holder, tensors in groups.values():
-        entries = tuple(entry_of(seen, holder) for seen in tensors)
-        if len(tensors) < 2 or any(link is None or _names_a_part(link, written) for link in entries):
+        if joint or len(tensors) < 2 or not are_of_several_steps([seen.obj for seen in tensors]):
             continue
-        write = _filling(facts, holder)
-        context = next(iter(program.contexts(write.step)), None) if write is not None else None
-        if write is None or context is None or not _are_of_several_steps(tensors[:_MOST_ENTRIES]):
-            continue
-        accumulation = Accumulation(write, "container", (), context)
-        yield Held(accumulation, holder, tuple(tensors), entries=entries, by_looking=True)
+        yield from _held(facts, program, "container", holder, tensors)
+    alone = [seen for seen in unexplained if _is_single(seen, groups.values())]
+    for seen in alone[:_MOST_ENTRIES]:
+        behind = steps_behind(seen.obj)
+        if behind.count >= _LEAST_STEPS and (behind.made_after or not joint):
+            yield from _held(facts, program, "sum", seen.places[0], [seen])
+
+
+def _is_single(seen: Seen, groups: Iterable[tuple[Place, list[Seen]]]) -> bool:
+    """Tell whether a tensor is held by itself, not as one of many, nor inside of a module or an optimizer."""
+    if any(link.role in ("self", "state", "group", "grad") for link in seen.places[0].chain):
+        return False
+    return all(len(tensors) < 2 or all(seen is not other for other in tensors) for _, tensors in groups)
+
+
+def _held(facts: Facts, program: Program, shape: Shape, holder: Place, tensors: list[Seen]) -> Iterator[Held]:
+    spelled = [w for w in facts.writes_to(tensors[-1]) if w.kind in ("store", "augment") and _has_line(facts, w)]
+    write = spelled[-1] if spelled else _filling(facts, holder, shape)
+    if write is None or any(depends_on(call, Ref(holder.root), program) for call in gradient_takers(program)):
+        return
+    contexts = program.contexts(write.step) or [Context((write.step,), ())]
+    accumulation = Accumulation(write, shape, (), contexts[0])
+    entries = (entry_of(seen, holder) if shape == "container" else None for seen in tensors)
+    yield Held(accumulation, holder, tuple(tensors), entries=tuple(entries), by_looking=True)
 
 
 def _written_keys(program: Program) -> Iterator[ast.Constant]:
@@ -66,41 +88,37 @@ def _names_a_part(link: Place, written: set[object]) -> bool:
     return issubclass(type(link.owner), tuple) or (issubclass(type(link.owner), dict) and link.key in written)
 
 
-def _outermost_container(seen: Seen) -> Place | None:
-    """Return the first list or dict on the way to a tensor of which it is an entry, or lies in one."""
+def _container(seen: Seen, written: set[object]) -> Place | None:
+    """Return the innermost container of which a tensor, or the record it lies in, is one entry of many of a kind."""
     for place in seen.places:
         if any(link.role in ("self", "state", "group", "grad", "closure") for link in place.chain):
             return None
-        for link in place.chain:
-            if link.role == "item":
+        for link in reversed(place.chain):
+            if link.role == "item" and not _names_a_part(link, written):
                 return link.parent
     return None
 
 
-def _are_of_several_steps(tensors: list[Seen]) -> bool:
-    """Tell whether all are made from the same leaves, and none by way of what made another."""
-    graph = read_graph(seen.obj for seen in tensors)
-    if graph.is_cut or not graph.leaves:
-        return False
-    alone = [read_graph([seen.obj]) for seen in tensors]
-    if len({frozenset(one.leaves) for one in alone}) != 1:
-        return False
-    own = sum(one.nodes - len(one.leaves) for one in alone)
-    return own == graph.nodes - len(graph.leaves)
-
-
-def _filling(facts: Facts, holder: Place) -> Write | None:
-    """Return the last statement of the program that bound the container; None when it wrote the entries one by one."""
-    own = [write for seen in _objects(facts, holder) for write in facts.writes_to(seen)]
-    writes = own or [w for w in facts.program.writes if w.target.root == holder.root] if facts.program else []
-    binding = [write for write in writes if write.kind == "bind" and facts.line_of(write) is not None]
-    if not binding or any(_is_record(write.value) for write in binding):
+def _filling(facts: Facts, holder: Place, shape: Shape) -> Write | None:
+    """Return the statement that put the entries into a container, or made a sum; None when they are written out."""
+    program = facts.program
+    if program is None:
         return None
-    return binding[-1]
+    last = next((link.key for link in reversed(holder.chain) if link.role in ("attribute", "name", "closure")), None)
+    named = [w for w in program.writes if last in (w.target.root, w.target.last_name) and _has_line(facts, w)]
+    if shape == "container" and any(w.kind == "bind" and _is_record(w.value) for w in named):
+        return None
+    adding = [w for w in named if w.kind in ("store", "augment")]
+    binding = [w for w in named if w.kind == "bind" and w.value is not None and not isinstance(w.value, ast.Constant)]
+    rooted = [w for w in program.writes if w.target.root == holder.root and _has_line(facts, w)]
+    for found in (adding, binding, rooted):
+        if found:
+            return found[-1]
+    return None
 
 
-def _objects(facts: Facts, holder: Place) -> list[Seen]:
-    return [seen for seen in facts.found.seen.values() if any(place is holder for place in seen.places)]
+def _has_line(facts: Facts, write: Write) -> bool:
+    return write.step.scope.unit.is_cell or facts.line_of(write) is not None
 
 
 def _is_record(value: ast.expr | None) -> bool:

@@ -15,7 +15,7 @@ from torchmagic.namespace import Place, Seen
 from torchmagic.source import ANY, Call, Program, Ref, reads
 from torchmagic.source.accumulation import Accumulation, accumulations
 from torchmagic.source.gathering import is_joined
-from torchmagic.source.gradients import depends_on, gradient_takers, keeps_graph
+from torchmagic.source.gradients import depends_on, gradient_takers, makes_graph
 
 Use = Literal["each step", "later", "never"]
 
@@ -155,7 +155,7 @@ def use_of(held: Held, facts: Facts) -> Use:
             after = tuple(step.order for step in context.steps) > here
             if depends and after and not inside:
                 return "later"
-            if inside and not (keeps_graph(call) and _is_inner_gradient(call)):
+            if inside and not (makes_graph(call) and _is_inner_gradient(call)):
                 use = "each step"
             elif after and not inside and depends is None and use == "never":
                 use = "later"

@@ -9,13 +9,14 @@ from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts
 from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
+from torchmagic.history.steps_behind import are_of_several_steps
 from torchmagic.source import reads
 from torchmagic.source.gradients import gradient_takers
 from torchmagic.source.refs import bare_name
 
 _SECOND_BACKWARD = "backward through the graph a second time"
 _MOST_READ = 64
-_READING = frozenset({"item", "tolist", "numpy", "argmax"})
+_READING = frozenset({"item", "tolist", "numpy", "argmax", "detach"})
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def verdict_on(held: Held, facts: Facts) -> Verdict | None:
     use = use_of(held, facts)
     if use == "later":
         return None
+    if use == "never" and held.accumulation.shape == "container" and graph.is_freed and _is_of_steps(held):
+        use = "each step"  # by a backward that the text does not connect with the loop
     if use == "each step" and _went_through_again(held, graph, facts):
         return Verdict(graph, again=True, evaluating=False)
     evaluating = use == "never" and _is_evaluating(graph, facts)
@@ -46,9 +49,13 @@ def verdict_on(held: Held, facts: Facts) -> Verdict | None:
     return Verdict(graph, again=False, evaluating=evaluating) if kept else None
 
 
+def _is_of_steps(held: Held) -> bool:
+    return are_of_several_steps([seen.obj for seen in held.tensors])
+
+
 def _verdict_by_looking(held: Held, graph: Graph, facts: Facts) -> Verdict | None:
     """Judge results of several steps: useless when backward went through all of them, or when they are evaluated."""
-    if all(read_graph([seen.obj]).is_freed for seen in held.tensors[:_MOST_READ]):
+    if held.accumulation.shape == "sum" or all(read_graph([s.obj]).is_freed for s in held.tensors[:_MOST_READ]):
         return Verdict(graph, again=False, evaluating=False)
     takes = facts.program is None or any(True for _ in gradient_takers(facts.program))
     return Verdict(graph, again=False, evaluating=True) if not takes and _is_evaluating(graph, facts) else None

@@ -20,10 +20,10 @@ def gradient_takers(program: Program) -> Iterator[Call]:
             yield Call(node, step)
 
 
-def keeps_graph(call: Call) -> bool:
-    """Tell whether a call that takes gradients leaves the graph for a later one, as MAML's inner step does."""
+def makes_graph(call: Call) -> bool:
+    """Tell whether a call that takes gradients records itself for a later one, as MAML's inner step does."""
     keywords = call.node.keywords if isinstance(call.node, ast.Call) else []
-    return any(k.arg in ("create_graph", "retain_graph") and not _is_false(k.value) for k in keywords)
+    return any(k.arg == "create_graph" and not _is_false(k.value) for k in keywords)
 
 
 def _is_false(node: ast.expr) -> bool:

@@ -60,12 +60,18 @@ def writes_of(step: Step) -> Iterator[Write]:
                 yield from _assign(item.optional_vars, item.context_expr, step, None, how="with")
     elif isinstance(node, ast.Delete):
         for target in node.targets:
-            if (ref := ref_of(target)) is not None:
+            if (ref := ref_of(target)) is not None and not _is_part(target):
                 yield Write("clear", _container(ref), None, step, node, "del")
     elif isinstance(node, (*FunctionDef, ast.ClassDef)):
         return
     for expression in step.own_expressions():
         yield from _expression_writes(expression, step)
+
+
+def _is_part(target: ast.expr) -> bool:
+    """Tell whether `del` takes only some of a container's entries: `del xs[3:]`."""
+    part = target.slice if isinstance(target, ast.Subscript) else None
+    return isinstance(part, ast.Slice) and (part.lower is not None or part.upper is not None)
 
 
 def _container(ref: Ref) -> Ref:
