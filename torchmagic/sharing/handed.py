@@ -17,7 +17,8 @@ from torchmagic.source.writes import Write
 if TYPE_CHECKING:
     from torchmagic.sharing.whole_program import WholeProgram
 
-_DEEPEST = 6
+_DEEPEST = 8
+_MOST_LOOKS = 150
 _CARRIERS = frozenset({"enumerate", "zip", "list", "tuple", "reversed", "iter", "next", "sorted", "tqdm", "dict"})
 _ADDING = frozenset({"append", "appendleft", "add", "put"})
 _READERS = frozenset({"items", "values", "get", "pop", "copy"})
@@ -37,6 +38,7 @@ class HandedFunctions:
     def __init__(self, program: WholeProgram) -> None:
         self._program = program
         self._loops: dict[ast.Call, ast.GeneratorExp] = {}
+        self._left = _MOST_LOOKS
 
     def callers(self, scope: Scope) -> list[Call]:
         """Return the calls that may run a function under another name."""
@@ -46,7 +48,8 @@ class HandedFunctions:
         """Yield where a function is handed to code without a text, which may run it any number of times."""
         for node, step in self._program.calls:
             for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-                found = next((f for f in self.functions(argument, step, 2) if f.scope is scope), None)
+                self._left = _MOST_LOOKS
+                found = next((f for f in self.functions(argument, step, 3) if f.scope is scope), None)
                 if found is not None and bare_name(node.func) != "partial":
                     first = (
                         [_element(part) for part in node.args[1:]] if bare_name(node.func) in ("map", "filter") else []
@@ -95,6 +98,15 @@ class HandedFunctions:
         return names
 
     @cached_property
+    def _given(self) -> dict[str, list[Write]]:
+        """What variables and the containers under them are given, by name."""
+        table = defaultdict(list)
+        for write in self._program.spelled_writes:
+            if write.kind in ("bind", "store") and len(write.target.steps) < 2:
+                table[write.target.root].append(write)
+        return table
+
+    @cached_property
     def _attributes(self) -> dict[str, list[tuple[ast.expr, Step]]]:
         """What attributes and the containers under them are given, by the attribute's name."""
         table = defaultdict(list)
@@ -109,7 +121,10 @@ class HandedFunctions:
 
     def functions(self, node: ast.AST | None, step: Step, depth: int = _DEEPEST) -> Iterator[_Function]:
         """Yield the functions that the value of an expression may be, or may hold."""
-        if node is None or not depth:
+        if depth == _DEEPEST:
+            self._left = _MOST_LOOKS
+        self._left -= 1
+        if node is None or not depth or self._left < 0:
             return
         if isinstance(node, ast.Name):
             yield from self._named(node.id, step, depth - 1)
@@ -124,21 +139,20 @@ class HandedFunctions:
         elif isinstance(node, (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.BoolOp)):
             parts = node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else node.values
             for part in parts:
-                yield from self.functions(part, step, depth)
+                yield from self.functions(part, step, depth - 1)
         elif isinstance(node, ast.IfExp):
-            yield from self.functions(node.body, step, depth)
-            yield from self.functions(node.orelse, step, depth)
+            yield from self.functions(node.body, step, depth - 1)
+            yield from self.functions(node.orelse, step, depth - 1)
         elif isinstance(node, (ast.ListComp, ast.GeneratorExp)):
-            yield from self.functions(node.elt, step, depth)
+            yield from self.functions(node.elt, step, depth - 1)
         elif isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr)):
-            yield from self.functions(node.value, step, depth)
+            yield from self.functions(node.value, step, depth - 1)
 
     def _named(self, name: str, step: Step, depth: int) -> Iterator[_Function]:
         yield from (_Function(scope) for scope in self._names.get(name, ()) if scope.class_name is None)
         owner = step.scope.owner_of(name)
-        for write in self._program.spelled_writes:
-            is_it = write.target.root == name and write.kind in ("bind", "store") and len(write.target.steps) < 2
-            if is_it and write.step.scope.owner_of(name) is owner:
+        for write in self._given.get(name, ()):
+            if write.step.scope.owner_of(name) is owner:
                 yield from self.functions(write.value, write.step, depth)
         if name in owner.parameters:
             for call in self._program.spelled_callers(owner):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchmagic.sharing.changes import Change
 from torchmagic.sharing.holders import Capture, Holder
-from torchmagic.sharing.origins import Origin, handed_out, meet, origins
+from torchmagic.sharing.origins import Origin, meet, origins
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.source import Step
 from torchmagic.source.order import shared_loops
@@ -46,7 +46,7 @@ def _drawn_in(timeline: Timeline, capture: Capture) -> Iterator[tuple[ast.expr, 
     """Yield what functions that run inside the capturing statement hand out, with the statements."""
     for scope in timeline.program.scopes:
         if scope.parent is not None:
-            for value, step in handed_out(timeline.program, scope):
+            for value, step in timeline.program.results.get(scope, ()):
                 if any(capture.step in context.steps for context in timeline.program.contexts(step)):
                     yield value, step
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchmagic.source import ANY, Program, Ref, Step, Write
+from torchmagic.sharing.whole_program import WholeProgram
+from torchmagic.source import ANY, Ref, Step, Write
 from torchmagic.source.memory_paths import comprehension_source, last_bind, memory_ref, sources
 from torchmagic.source.program import argument_node
 from torchmagic.source.refs import bare_name
@@ -31,7 +32,7 @@ class Origin(NamedTuple):
         )
 
 
-def origins(program: Program, value: ast.AST | Ref | None, step: Step) -> list[Origin]:
+def origins(program: WholeProgram, value: ast.AST | Ref | None, step: Step) -> list[Origin]:
     """Return every path on the way back from a value to what its memory was made as."""
     waiting = [(ref, step) for ref in _parts(value)]
     known: set[tuple[Ref, Step]] = set()
@@ -69,7 +70,7 @@ def _parts(value: ast.AST | Ref | None) -> Iterator[Ref]:
             yield from _parts(part)
 
 
-def _before(program: Program, ref: Ref, step: Step, owner: Scope) -> Iterator[tuple[Ref, Step]]:
+def _before(program: WholeProgram, ref: Ref, step: Step, owner: Scope) -> Iterator[tuple[Ref, Step]]:
     """Yield what a path is an alias or view of, one step back."""
     if (source := comprehension_source(ref.root, step)) is not None:
         yield source + ref.steps, step
@@ -89,7 +90,7 @@ def _before(program: Program, ref: Ref, step: Step, owner: Scope) -> Iterator[tu
             yield from ((part + ref.steps, call.step) for part in _parts(node))
 
 
-def _drawn(program: Program, bound: Write, ref: Ref) -> Iterator[tuple[Ref, Step]]:
+def _drawn(program: WholeProgram, bound: Write, ref: Ref) -> Iterator[tuple[Ref, Step]]:
     """Yield what a function hands out that gives a loop its values: by `yield`, or by `return` in `__next__`."""
     if bound.how not in ("for", "=", ":=") or bound.value is None:
         return
@@ -97,20 +98,9 @@ def _drawn(program: Program, bound: Write, ref: Ref) -> Iterator[tuple[Ref, Step
         if not (scope.yields or scope.name in ("__next__", "__getitem__")):
             continue
         if any(bound.step is call.step for call in program.callers(scope)):
-            for value, at in handed_out(program, scope):
+            for value, at in program.results.get(scope, ()):
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
                 yield from ((part + ref.steps, at) for value in parts for part in _parts(value))
-
-
-def handed_out(program: Program, scope: Scope) -> Iterator[tuple[ast.expr, Step]]:
-    """Yield what a function returns or yields, with the statements."""
-    for step in program.steps:
-        if step.scope is scope:
-            node = step.node
-            value = node.value if isinstance(node, (ast.Return, ast.Expr, ast.Assign)) else None
-            value = value.value if isinstance(value, ast.Yield) else value if isinstance(node, ast.Return) else None
-            if value is not None:
-                yield value, step
 
 
 def meet(some: list[Origin], others: list[Origin]) -> bool:

@@ -11,7 +11,7 @@ from torchmagic.sharing.copies import copied_value
 from torchmagic.sharing.drawn import PROTOCOL
 from torchmagic.sharing.edited import gives_first_values
 from torchmagic.sharing.holders import Holder, holders_of
-from torchmagic.sharing.origins import handed_out, meet, origins
+from torchmagic.sharing.origins import meet, origins
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values
 from torchmagic.sharing.words import doer, now_holds
@@ -59,7 +59,7 @@ def _is_handed_out(timeline: Timeline, change: Change, readings: list[Context]) 
         meet(written, origins(program, read, step))
         for scope in scopes.values()
         if not isinstance(scope.node, ast.Module)
-        for value, step in handed_out(program, scope)
+        for value, step in program.results.get(scope, ())
         for read in reads(value)
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from torchmagic.checking.usercode import earlier_texts
 from torchmagic.kinds import kind_of_value
 from torchmagic.sharing.drawn import PROTOCOL, Drawing
 from torchmagic.sharing.handed import HandedFunctions
-from torchmagic.source import Program, Ref, Scope, SourceText
+from torchmagic.source import Program, Ref, Scope, SourceText, Step
 from torchmagic.source.lambdas import named_lambdas
 from torchmagic.source.program import Call
 from torchmagic.source.refs import bare_name, ref_of
@@ -47,6 +48,21 @@ class WholeProgram(Program):
     def writes(self) -> list[Write]:
         """Every write, also through a method of a container that was handed over: `minimise(x, path.append)`."""
         return sorted([*self.spelled_writes, *self._handed.stores()], key=lambda write: write.step.order)
+
+    @cached_property
+    def results(self) -> dict[Scope, list[tuple[ast.expr, Step]]]:
+        """What each function returns or yields, with the statements."""
+        table: dict[Scope, list[tuple[ast.expr, Step]]] = defaultdict(list)
+        for step in self.steps:
+            node = step.node
+            value = node.value if isinstance(node, (ast.Return, ast.Expr, ast.Assign)) else None
+            if isinstance(value, ast.Yield):
+                value = value.value
+            elif not isinstance(node, ast.Return):
+                continue
+            if value is not None and not isinstance(step.scope.node, ast.Module):
+                table[step.scope].append((value, step))
+        return table
 
     def spelled_callers(self, scope: Scope) -> list[Call]:
         """Return the calls that name a function, or whose live object shows that they run it."""
