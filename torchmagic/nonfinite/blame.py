@@ -14,15 +14,17 @@ from torchmagic.nonfinite.harm import Harm
 from torchmagic.nonfinite.poison import Node
 from torchmagic.source import ref_of
 from torchmagic.source.definitions import GRAD, Definition
-from torchmagic.source.hazards import HALF_FLOOR, Hazard, hazards
-from torchmagic.source.operations import call_name, narrows
+from torchmagic.source.hazards import HALF_FLOOR, IGNORED, Hazard, hazards
+from torchmagic.source.operations import asks, call_name, calls, narrows
 
 _SELDOM_FORWARD = frozenset({"sqrt", "rsqrt", "pow", "**", "acos", "asin", "arccos", "arcsin"})
 """Operations whose derivative fails at the edge of their domain, where they themselves do not."""
 
 _CERTAIN = 20
 _LATE = "it keeps NaN out of the loss but not out of the gradients: fill it before the operations, not after them"
+_NAN_TIMES_ZERO = "NaN times 0 is NaN: put finite numbers in its place before, with `torch.where` or `nan_to_num`"
 _SOFTMAX = frozenset({"softmax", "log_softmax", "logsumexp"})
+_LABELLED = frozenset({"CrossEntropyLoss", "NLLLoss"})
 _MOST_READ = 1 << 22
 
 
@@ -85,8 +87,12 @@ class Blame:
         masked = any(self._harm.writes_markers(definition) for definition in path)
         floor = HALF_FLOOR if _is_half(root) or any(narrows(definition.value) for definition in path) else 0.0
         for definition in path:
+            if (product := _late_zero(definition)) is not None:
+                yield Suspect(Hazard("*", _CERTAIN, product, _NAN_TIMES_ZERO), definition.line, _CERTAIN, "")
             value = definition.value if definition.how != "hidden" else None
-            for hazard in hazards(value, floor) if value is not None else ():
+            found = list(hazards(value, floor)) if value is not None else []
+            found += [] if backward or trained else self._means_of_labels(definition)
+            for hazard in found:
                 if hazard.weight <= 1 and backward:
                     continue
                 evidence = self._evidence(hazard, definition)
@@ -94,6 +100,14 @@ class Blame:
                     weight = hazard.weight + self._bonus(hazard, evidence.words, differentiated, masked)
                     edge, beyond = evidence
                     yield Suspect(hazard, _line_of(hazard, definition), weight, edge, beyond, differentiated)
+
+    def _means_of_labels(self, definition: Definition) -> Iterator[Hazard]:
+        """Yield the calls of live modules that average over the labels that are not ignored."""
+        for call in calls(definition.value):
+            ref = ref_of(call.func)
+            kind = type(self._poison.facts.value(ref)) if ref is not None else None
+            if kind is not None and kind.__module__ == "torch.nn.modules.loss" and kind.__name__ in _LABELLED:
+                yield Hazard(kind.__name__, 3, call, IGNORED)
 
     def _late_masks(self, root: Node) -> list[Suspect] | None:
         """Return the operations that keep NaN out of the losses of a gradient, but not out of the gradient.
@@ -171,6 +185,17 @@ def _line_of(hazard: Hazard, definition: Definition) -> int | None:
     if definition.step is None or not definition.step.scope.unit.is_cell:
         return definition.line
     return node.func.end_lineno if isinstance(node, ast.Call) else node.lineno
+
+
+def _late_zero(definition: Definition) -> ast.expr | None:
+    """Return the product of values and a mask of those that are finite, which leaves NaN in place."""
+    masks = {d.key for d in definition.needs if any(asks(call_name(call)) for call in calls(d.value))}
+    for node in ast.walk(definition.value) if definition.value is not None and masks else ():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            names = (side.id for side in (node.left, node.right) if isinstance(side, ast.Name))
+            if any(name in masks for name in names):
+                return node
+    return None
 
 
 def _name(node: ast.expr) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import sys
 from collections.abc import Iterator
@@ -76,9 +77,9 @@ class Causes:
         return "design" if weight >= _SUSPICIOUS or self._failed_at_once(group) else "explosion"
 
     def _records_overflow(self, node: Node) -> bool:
-        """Tell whether a node holds an infinite norm of gradients, as clipping returned it."""
-        infinite = any(value.counts.positive for value in node.values)
-        return infinite and any(map(_returns_norm, self._poison.path(node)))
+        """Tell whether a node holds an infinite norm of gradients, that clipping returned or the text computed."""
+        infinite = any(value.counts.positive for value in node.values) and not node.has("gradient", "parameter")
+        return infinite and any(_returns_norm(d) or _reads_gradients(d) for d in self._poison.path(node))
 
     def _failed_at_once(self, group: set[Node]) -> bool:
         """Tell whether a record goes from an ordinary number to NaN; what explodes becomes large before."""
@@ -177,3 +178,9 @@ def is_clipped_norm(node: Node) -> bool:
 
 def _returns_norm(definition: Definition) -> bool:
     return any(call_name(call).startswith("clip_grad_norm") for call in calls(definition.value))
+
+
+def _reads_gradients(definition: Definition) -> bool:
+    """Tell whether an expression is computed from gradients: `sum(p.grad.square().sum() for p in params).sqrt()`."""
+    parts = ast.walk(definition.value) if definition.value is not None and definition.how == "=" else ()
+    return any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in parts)

@@ -47,6 +47,7 @@ class Harm:
             value.role != "number"
             or value.stood_before
             or any(nonfinite_literal(d.value) for d in self.poison.path(node))
+            or self._reads_text(list(self.poison.path(node)))
         ):
             return False
         return is_result(value, node.key, node.definitions)
@@ -98,6 +99,10 @@ class Harm:
         path = [d for d in self.poison.path(node) if d.value is not None or d.how == "entry"]
         if all(d.how in ("entry", "for") or only_passes(d.value, self._own_functions) for d in path):
             return bool(path)
+        return self._reads_text(path)
+
+    def _reads_text(self, path: list[Definition]) -> bool:
+        """Tell whether numbers were read from a text, and at most scaled."""
         return any(from_text(d.value) for d in path) and not any(map(self._computes_badly, path))
 
     @cached_property

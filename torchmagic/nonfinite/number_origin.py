@@ -72,7 +72,11 @@ def _part(node: ast.expr, rest: Steps, definition: Definition, depth: int) -> bo
 def _is_result_of_call(node: ast.Call, rest: Steps, definition: Definition, depth: int) -> bool:
     name, function = call_name(node), node.func
     returned = [need for need in definition.needs if need.how == "return"]
-    if returned and ref_of(function) is not None and any(_is_result(need, rest, depth) for need in returned):
+    if (
+        returned
+        and (ref_of(function) or isinstance(function, ast.Attribute))
+        and any(_is_result(need, rest, depth) for need in returned)
+    ):
         return True
     if reads_text(node):
         return False

@@ -38,6 +38,8 @@ class Outbreaks:
         for node in list(self.poison.nodes.values()):
             if node.has("gradient", "parameter", "state") and not node.sources:
                 node.sources |= set(self._behind_finite_loss(node))
+            if is_certain(self._blame.of(node)):
+                node.sources -= {other for other in node.sources if self.harm.taming.is_handled(other)}
 
     def _behind_finite_loss(self, node: Node) -> Iterator[Node]:
         """Yield the data whose bad values a finite loss hides: a saturated unit stops them, its derivative does not."""
@@ -147,7 +149,7 @@ def _components(nodes: list[Node]) -> Iterator[set[Node]]:
             if node in group:
                 continue
             group.add(node)
-            made = {(d.step, d.value) for d in node.definitions if d.step is not None and d.how == "="}
+            made = {(d.step, d.value) for d in node.definitions if d.step is not None and d.how in ("=", ":=")}
             for other in left:
                 beside = any((d.step, d.value) in made for d in other.definitions)
                 if beside or other in node.sources or node in other.sources:

@@ -28,6 +28,7 @@ _POWER = "a power below 1 has an infinite derivative at 0, and below 0 it is NaN
 _LOST = "what keeps its argument away from 0 is itself 0 in float16 when below 6e-8: add more, or compute in float32"
 HALF_FLOOR = 2.0**-25
 """The greatest number that float16 rounds to 0."""
+IGNORED = "where every label is ignored, it is the mean of nothing: skip such a batch"
 _DIVISIONS = frozenset({"div", "divide", "true_divide"})
 _SCALES = frozenset({"normalize", "cosine_similarity"})
 """Functions with a small number of their own, which float16 rounds to 0."""
@@ -98,7 +99,7 @@ def _call_hazards(node: ast.Call, floor: float) -> Iterator[Hazard]:
     if _to_half(name, node):
         yield _hazard("half", node, argument)
     elif name in ("cross_entropy", "nll_loss") and any(k.arg == "ignore_index" for k in node.keywords):
-        yield Hazard(name, 3, node, "where every label is ignored, it is the mean of nothing: skip such a batch")
+        yield Hazard(name, 3, node, IGNORED)
     elif floor and name in _SCALES:
         yield Hazard(name, 3, node, _LOST, node.args[0] if node.args else None)
     elif name in _CALLS:

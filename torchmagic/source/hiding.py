@@ -52,8 +52,9 @@ def _is_apart(mask: ast.expr, held: set[Definition], made: Made) -> bool:
     if any(isinstance(part, ast.Call) and asks(call_name(part)) for part in _with_names(mask, made, _DEEPEST)):
         return True
     known = {definition for one in held for definition in one.upstream()}
-    names = [part for part in _with_names(mask, made, _DEEPEST) if isinstance(part, ast.Name)]
-    return not any(made(name) & known for name in names)
+    tests = [part for part in _with_names(mask, made, _DEEPEST) if isinstance(part, ast.Compare)]
+    tested = (part for test in tests for part in _with_names(test, made, _DEEPEST) if isinstance(part, ast.Name))
+    return not any(made(name) & known for name in tested)
 
 
 def _with_names(node: ast.expr, made: Made, depth: int) -> Iterator[ast.AST]:

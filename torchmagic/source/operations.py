@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Collection, Iterator
 
 _MIXES = frozenset(
@@ -19,6 +20,7 @@ _MASKS = frozenset(
         "generate_square_subsequent_mask", "masked_scatter",
     }
 )  # fmt: skip
+_FILLS = frozenset({"full", "full_like", "new_full", "fill_"})
 _PASSES = frozenset(
     {
         "tensor", "from_numpy", "as_tensor", "asarray", "array", "to", "float", "double", "cpu", "cuda", "numpy",
@@ -41,7 +43,7 @@ _TEXTS = frozenset(
         "BytesIO", "literal_eval", "to_numeric", "findall", "finditer", "match", "search", "group", "groups",
     }
 )  # fmt: skip
-_NUMBERS = frozenset({"float", "to_numeric"})
+_OF_TEXTS = frozenset({"strip", "lstrip", "rstrip", "rsplit", "partition", "rpartition", "startswith", "endswith"})
 _SHAPES = frozenset(
     {
         "map", "filter", "sorted", "int", "set", "asdict", "concat", "merge", "reindex", "pivot", "pivot_table",
@@ -112,7 +114,14 @@ def mixes(expression: ast.AST | None) -> bool:
 
 def masks(expression: ast.AST | None) -> bool:
     """Tell whether an operation is one that writes markers, such as the -inf of a mask."""
-    return any(call_name(call) in _MASKS for call in calls(expression))
+    return any(call_name(call) in _MASKS and not _fills_finite(call) for call in calls(expression))
+
+
+def _fills_finite(call: ast.Call) -> bool:
+    """Tell whether a call fills memory with a number that is written as it is: `torch.full((2, 3), 20.0)`."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in ("fill_value", "value")] or call.args[-1:]
+    number = given[0].value if call_name(call) in _FILLS and given and isinstance(given[0], ast.Constant) else None
+    return isinstance(number, (int, float)) and math.isfinite(number)
 
 
 def selects(expression: ast.AST | None) -> bool:
@@ -145,8 +154,10 @@ def only_passes(expression: ast.AST | None, own: Collection[str] = ()) -> bool:
 
 
 def from_text(expression: ast.AST | None) -> bool:
-    """Tell whether an expression reads numbers from a text: `float(part)`, `json.loads(line)`."""
-    return any(reads_text(call) or call_name(call) in _NUMBERS for call in calls(expression))
+    """Tell whether an expression is a text, or reads one: `line.rstrip()`, `json.loads(line)`."""
+    if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
+        return True
+    return any(reads_text(call) or call_name(call) in _OF_TEXTS for call in calls(expression))
 
 
 def hands_on(call: ast.Call) -> bool:
