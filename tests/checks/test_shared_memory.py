@@ -671,7 +671,7 @@ def acc(x, total=torch.zeros(2)):
 a = acc(torch.ones(2))
 b = acc(torch.ones(2))
 """,
-        [("a", 4)],
+        [("a", 2)],
     ),
     "results that are one output buffer": (
         """

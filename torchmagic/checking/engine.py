@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -206,7 +207,7 @@ def _root(subject: str) -> str:
 
 
 def _looked(found: Namespace, seconds: float) -> Looked:
-    counts = {kind: sum(1 for _ in found.of_kind(kind)) for kind in ("tensor", "array", "module", "optimizer")}
+    counts = Counter(seen.kind for seen in found.seen.values())
     top_modules = sum(1 for seen in found.of_kind("module") if all(place.role != "submodule" for place in seen.places))
     return Looked(
         tensors=counts["tensor"],

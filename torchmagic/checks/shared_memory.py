@@ -11,7 +11,9 @@ from torchmagic.findings import Finding
 from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import shared_groups
 from torchmagic.sharing.aliases import judge_aliases
+from torchmagic.sharing.buffers import judge_bytes, over_bytes
 from torchmagic.sharing.crossing import judge_crossing, note_crossing
+from torchmagic.sharing.defaults import judge_attribute, judge_default, shared_attributes, written_defaults
 from torchmagic.sharing.edited import judge_edits
 from torchmagic.sharing.expanded import judge_expanded, judge_refused, overlaps_itself
 from torchmagic.sharing.holders import Holder, distinct, holders_of
@@ -83,6 +85,12 @@ class SharedMemory(Rule):
         for seen in facts.found.of_kind("tensor"):
             if overlaps_itself(seen.obj):
                 yield _Subject(partial(judge_expanded, timeline, seen))
+        for default in written_defaults(timeline):
+            yield _Subject(partial(judge_default, timeline, default))
+        for seen in shared_attributes(timeline):
+            yield _Subject(partial(judge_attribute, timeline, seen))
+        for seen, capture, raw in over_bytes(timeline):
+            yield _Subject(partial(judge_bytes, timeline, seen, capture, raw))
         for seen in shared_modules(facts.found):
             yield _Subject(partial(judge_module, timeline, seen))
         for copies in shallow_copies(facts.found):

@@ -23,7 +23,7 @@ def shared_groups(found: Namespace) -> Iterator[list[Seen]]:
 
 
 def _stretches(found: Namespace) -> Iterator[list[Seen]]:
-    spanned = [(seen.span, seen) for seen in found.of_kind("tensor", "array") if seen.span is not None]
+    spanned = [(span, seen) for seen in found.of_kind("tensor", "array") if (span := seen.span) is not None]
     spanned.sort(key=lambda pair: (pair[0].device, pair[0].start))
     group: list[Seen] = []
     device, end = "", 0

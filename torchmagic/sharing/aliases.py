@@ -18,7 +18,9 @@ from torchmagic.sharing.words import doer, now_holds, other_side
 from torchmagic.source import Ref, Step
 from torchmagic.source.memory_paths import memory_paths
 from torchmagic.source.order import may_follow, shared_loops
+from torchmagic.source.refs import bare_name
 
+_LISTS = frozenset({"list", "tuple"})
 TWICE = "was taken before and after"
 
 
@@ -140,8 +142,9 @@ def _copies_by_hand(pair: Pair, capture: Capture) -> bool:
         return False
     if capture.write.value is None or isinstance(capture.write.value, ast.Subscript):
         return False
-    if capture.step.scope.name in CONSTRUCTORS:
-        return False  # an object that is given things to work on
+    value = capture.write.value
+    if capture.step.scope.name in CONSTRUCTORS and isinstance(value, ast.Call) and bare_name(value.func) in _LISTS:
+        return False  # `self.params = list(params)`: an object that is given things to work on
     steps = [step for context in capture.contexts for step in context.steps]
     return any(pair.timeline.mentions(step, pair.old.place.root) for step in steps)
 

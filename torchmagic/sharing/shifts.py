@@ -39,7 +39,7 @@ def shifts(program: Program) -> Iterator[Shift]:
             for target, value in _copies(step.node):
                 one, other = _part(program, target, step), _part(program, value, step)
                 if one is not None and other is not None and one.base == other.base:
-                    yield Shift(step, one.base, one.index, other.index, value)
+                    yield Shift(step, one.base, one.taken, other.taken, value)
 
 
 def _copies(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -55,7 +55,7 @@ def _copies(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 class _Part(NamedTuple):
     base: Ref
-    index: ast.expr
+    taken: ast.expr
 
 
 def _part(program: Program, node: ast.expr, step: Step) -> _Part | None:
@@ -89,7 +89,8 @@ def _narrowed(call: ast.Call) -> ast.expr | None:
     dimension, (_, start, length) = call.args[0].value, call.args
     if dimension < 0:
         return None
-    return ast.Tuple([ast.Slice()] * dimension + [ast.Slice(start, ast.BinOp(start, ast.Add(), length))], ast.Load())
+    before: list[ast.expr] = [ast.Slice()] * dimension
+    return ast.Tuple([*before, ast.Slice(start, ast.BinOp(start, ast.Add(), length))], ast.Load())
 
 
 def judge_shift(facts: Facts, program: Program, shift: Shift) -> Iterator[Sharing]:

@@ -149,6 +149,8 @@ class Timeline:
         """
         if capture is None:
             return True
+        if change.step is capture.step and capture.write.how == ":=":
+            return True  # a value is worked out before it is written
         return any(may_follow(later, earlier, kept=kept) for later in change.contexts for earlier in capture.contexts)
 
     def is_newer(self, one: Holder, other: Holder) -> bool:
@@ -246,7 +248,11 @@ class Timeline:
     def is_alias(self, capture: Capture) -> Ref | None:
         """Return the path that a capture merely gives another name to: `backup = weights`."""
         write = capture.write
-        return ref_of(write.value) if write.kind == "bind" and write.how == "=" and write.position is None else None
+        return (
+            ref_of(write.value)
+            if write.kind == "bind" and write.how in ("=", ":=") and write.position is None
+            else None
+        )
 
     def source_of(self, capture: Capture) -> Ref | None:
         """Return the path whose memory a capture takes, also through a view or a conversion."""

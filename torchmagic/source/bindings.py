@@ -17,6 +17,16 @@ NO_VALUE_ATTRIBUTES = frozenset(
     {"shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "index", "columns", "layout"}
 )
 """Attributes that hold none of the values of their owner."""
+NO_VALUES = frozenset(
+    {
+        "isnan", "isfinite", "isinf", "isna", "notna", "isnull", "notnull", "argmax", "argmin", "argsort",
+        "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
+        "new_empty", "size", "numel", "dim", "len", "any", "all", "eq", "ne", "lt", "gt", "le", "ge", "searchsorted",
+        "bucketize", "nonzero", "logical_not", "logical_and", "logical_or", "allclose", "equal", "isclose", "print",
+        "isinstance", "type", "id", "range", "display", "hasattr", "digitize",
+    }
+)  # fmt: skip
+"""Calls whose result holds none of the values of their arguments; NaN does not get through a comparison."""
 
 
 class Bindings:
@@ -115,6 +125,7 @@ class Bindings:
             definition = Definition(key, how, owner is self.cell, line, value, step, frame.looped)
             self._made[ident] = definition
         definition.needs |= needs
+        definition.looped |= frame.looped
         return definition
 
     def _put(self, owner: Frame, key: str, definition: Definition, *, rebinds: bool) -> None:

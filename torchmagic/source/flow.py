@@ -5,35 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES
-from torchmagic.source.definitions import GRAD, Definition, Frame
+from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES, NO_VALUES
+from torchmagic.source.definitions import Definition, Frame
+from torchmagic.source.filling import Filling
 from torchmagic.source.hiding import hides
-from torchmagic.source.inlining import Inlining
 from torchmagic.source.operations import asks, call_name
-from torchmagic.source.program import Program
+from torchmagic.source.program import Program, enclosing_comprehensions
 from torchmagic.source.refs import ANY, Ref, Steps, ref_of
 from torchmagic.source.scopes import FunctionDef, Scope, Step
 from torchmagic.source.writes import Write, writes_of
 
-_NO_VALUES = frozenset(
-    {
-        "isnan", "isfinite", "isinf", "isna", "notna", "isnull", "notnull", "argmax", "argmin", "argsort",
-        "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like", "randint_like", "new_zeros", "new_ones",
-        "new_empty", "size", "numel", "dim", "len", "any", "all", "eq", "ne", "lt", "gt", "le", "ge", "searchsorted",
-        "bucketize", "nonzero", "logical_not", "logical_and", "logical_or", "allclose", "equal", "isclose", "print",
-        "isinstance", "type", "id", "range", "display", "hasattr", "digitize",
-    }
-)  # fmt: skip
-"""Calls whose result holds none of the values of their arguments; NaN does not get through a comparison."""
-
-_CHANGED = ("module", "stateful", "object")
-"""What a call that stands alone may change."""
 _MEMBERS = frozenset(
     {"parameters", "named_parameters", "modules", "children", "named_children", "named_modules", "values", "items"}
 )
 
 
-class Flow(Inlining):
+class Flow(Filling):
     """Which definitions made what the cell's variables hold.
 
     Args:
@@ -59,8 +46,6 @@ class Flow(Inlining):
         super().__init__(program, scope, kind_of, runs)
         self._last_line = last_line
         self._steps = {id(step.node): step for step in program.steps}
-        self.losses: set[str] = set()
-        """The variables whose backward pass is run."""
         self.asked: set[Definition] = set()
         """The definitions whose values the text asks for NaN or infinities, fills, drops or leaves out."""
         self._block(tree.body, self.cell)
@@ -81,8 +66,13 @@ class Flow(Inlining):
         self._memo.clear()
         for expression in step.own_expressions():
             self._value(expression, frame, step)
-        for write in writes_of(step):
+        for write in sorted(writes_of(step), key=lambda write: write.how != ":="):
             self._write(write, frame, maybe=maybe)
+            if write.how == ":=" and not frame.looped and any(enclosing_comprehensions(step, write.node)):
+                frame.looped = True
+                self._memo.clear()
+                self._write(write, frame, maybe=maybe)  # the rounds after the first, with what that one left
+                frame.looped = False
         if isinstance(node, ast.Return) and node.value is not None:
             needs = self._value(node.value, frame, step)
             frame.returns.add(self._define(frame, "return", "return", step=step, needs=needs, value=node.value))
@@ -226,6 +216,8 @@ class Flow(Inlining):
         function = node.func
         name = call_name(node)
         receiver = ref_of(function.value) if isinstance(function, ast.Attribute) else None
+        if receiver is None and isinstance(function, ast.Attribute):
+            receiver = self._made_on_the_spot(function.value, frame, step)
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         held: set[Definition] = set()
         for argument in arguments:
@@ -246,70 +238,21 @@ class Flow(Inlining):
         if asks(name):
             self.asked |= held
         self._effects(node, held, frame, step)
-        return set() if name in _NO_VALUES else held
+        return set() if name in NO_VALUES else held
 
     def _is_variable(self, name: str, frame: Frame) -> bool:
         owner, ref = self._owner(Ref(name), frame)
         return bool(owner.lookup(ref.root)) or self._kind_of(ref) in ("module", "stateful", "object")
 
-    # What calls of torch fill
-
-    def _effects(self, node: ast.Call, held: set[Definition], frame: Frame, step: Step) -> None:
-        name, receiver = call_name(node), ref_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
-        if name.endswith("backward"):
-            self._backward(node, receiver, held, frame, step)
-            return
-        paths = [ref for ref in [receiver, *map(ref_of, node.args), ref_of(node.func)] if ref is not None]
-        kinds = [(path, self._kind(path, frame)) for path in paths]
-        if name == "step" and any(kind == "optimizer" for _, kind in kinds):
-            self._step(node, [path for path, kind in kinds if kind == "optimizer"], frame, step)
-            return
-        alone = isinstance(step.node, ast.Expr) and step.node.value is node and name not in _NO_VALUES
-        for path, kind in kinds:
-            called = kind == "stateful" and path == ref_of(node.func)
-            loaded = name == "load_state_dict" and path == receiver
-            if called or loaded or (alone and kind in _CHANGED and path != ref_of(node.func)):
-                self._fill(path, node, held, frame, step)
-
-    def _fill(
-        self, path: Ref, node: ast.Call, needs: set[Definition], frame: Frame, step: Step, *, how: str = "call"
-    ) -> None:
-        """Note that a call adds to what a path holds."""
-        owner, ref = self._owner(path, frame)
-        key = self._key(owner, ref)
-        made = self._define(owner, key, how, step=step, needs=needs, node=node, frame=frame)
-        self._put(owner, key, made, rebinds=False)
-
-    def _kind(self, ref: Ref, frame: Frame) -> str:
-        owner, ref = self._owner(ref, frame)
-        if owner is self.cell:
-            return self._kind_of(ref)
-        made = (definition.value for definition in owner.lookup(self._key(owner, ref)))
-        return "optimizer" if any(_makes_optimizer(value) for value in made) else ""
-
-    def _backward(self, node: ast.Call, receiver: Ref | None, held: set[Definition], frame: Frame, step: Step) -> None:
-        held = held | (self._read(receiver, frame) if receiver is not None else self._value(node.func, frame, step))
-        self.losses |= {definition.key for definition in held if definition.top and definition.how != "entry"}
-        keys = set()
-        for start in held:
-            for definition in start.upstream(hidden=True):
-                if definition.top and self._kind_of(_path(definition.key)) in ("module", "stateful", "leaf"):
-                    keys.add(definition.key)
-        for key in sorted(keys):
-            made = self._define(
-                self.cell, key + GRAD, "backward", step=step, needs=held, value=node, node=node, frame=frame
-            )
-            self._put(self.cell, key + GRAD, made, rebinds=False)
-
-    def _step(self, node: ast.Call, optimizers: list[Ref], frame: Frame, step: Step) -> None:
-        with_gradients = [key for key in self.cell.names if key.endswith(GRAD)]
-        for key in with_gradients:
-            base = key.removesuffix(GRAD)
-            made = self._define(self.cell, base, "step", step=step, needs=self.cell.names[key], node=node, frame=frame)
-            self._put(self.cell, base, made, rebinds=False)
-        for path in optimizers:
-            needs = {definition for key in with_gradients for definition in self.cell.names[key]}
-            self._fill(path, node, needs, frame, step, how="step")
+    def _made_on_the_spot(self, node: ast.expr, frame: Frame, step: Step) -> Ref | None:
+        """Return the path of a new object that a call makes, or hands on: `Scaler()` of `Scaler().fit(x)`."""
+        if not isinstance(node, ast.Call):
+            return None
+        self._value(node, frame, step)
+        kind = node.func.id if isinstance(node.func, ast.Name) else ""
+        if id(node) not in self._fresh and any(scope.class_name == kind for scope in self._program.scopes):
+            self._fresh[id(node)] = f"<new {kind} {id(node)}>"  # a class without a constructor
+        return Ref(self._fresh[id(node)]) if id(node) in self._fresh else None
 
 
 def _placed(write: Write, steps: Steps) -> Steps:
@@ -318,14 +261,3 @@ def _placed(write: Write, steps: Steps) -> Steps:
         return steps
     key = write.key.value if isinstance(write.key, ast.Constant) else ANY
     return (*steps, ("item", key))
-
-
-def _path(key: str) -> Ref:
-    root, _, attribute = key.partition(".")
-    return Ref(root, (("attr", attribute),) if attribute else ())
-
-
-def _makes_optimizer(value: ast.expr | None) -> bool:
-    """Tell whether an expression constructs one of torch's optimizers: `torch.optim.SGD(...)`."""
-    ref = ref_of(value.func) if isinstance(value, ast.Call) else None
-    return ref is not None and (ref.root == "optim" or ("attr", "optim") in ref.steps)

@@ -116,6 +116,8 @@ class Inlining(Bindings):
         if fresh is not None and node is not None:
             self._fresh[id(node)] = fresh
             return held
+        if node is not None and receiver is not None and receiver.root.startswith("<new") and _returns_itself(scope):
+            self._fresh[id(node)] = receiver.root
         yields = {
             d for part in ast.walk(scope.node) if isinstance(part, ast.Yield) and part.value is not None
             for d in self._value(part.value, new, step)
@@ -173,3 +175,9 @@ class Inlining(Bindings):
         """Return the definition of a parameter by an expression of the caller, or by `parts` shown as one."""
         needs = {d for part in parts or [value] for d in self._value(part, frame, step)}
         return self._define(new, name, "argument", step=step, needs=needs, value=value, frame=frame)
+
+
+def _returns_itself(scope: Scope) -> bool:
+    """Tell whether a method returns the object it is called on."""
+    returned = [part.value for part in ast.walk(scope.node) if isinstance(part, ast.Return)]
+    return any(isinstance(value, ast.Name) and value.id in scope.parameters[:1] for value in returned)

@@ -91,7 +91,8 @@ def _shared_argument(call: ast.Call) -> ast.expr | None:
         return None
     name, receiver = function.attr, function.value
     if isinstance(receiver, ast.Name) and receiver.id in _LIBRARIES:
-        shares = name in VIEWS or (name in CONVERSIONS and not any(k.arg == "dtype" for k in call.keywords))
+        casts = any(k.arg == "dtype" for k in call.keywords) and name != "frombuffer"
+        shares = name in VIEWS or (name in CONVERSIONS and not casts)
         return call.args[0] if shares and call.args else None
     return receiver if name in VIEWS or is_inplace_name(name) else None
 

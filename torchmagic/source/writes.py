@@ -128,6 +128,8 @@ def _method_writes(call: ast.Call, function: ast.Attribute, step: Step) -> Itera
     if receiver is not None:
         if name in _STORES and len(call.args) > _STORES[name]:
             yield Write("store", receiver, call.args[_STORES[name]], step, call, name)
+        elif name == "setdefault" and len(call.args) == 2:
+            yield Write("store", receiver, call.args[1], step, call, name, call.args[0])
         elif name == "update" and not call.args:
             for keyword in call.keywords:
                 key = ast.Constant(keyword.arg) if keyword.arg is not None else None
