@@ -64,9 +64,8 @@ def run(case, cell):
         return look_around(*case["setup_cells"], MAGIC + cell)
 
 
-def test_case(case):
-    """What is expected is found, on its line and for its cause, and nothing else is."""
-    report, namespace, error = run(case, case["cell"])
+def missed_and_false(case, report):
+    """Return the names that should have been flagged and were not, and what was flagged though it should not be."""
     wanted = [expected for expected in case["expect"] if expected["level"] == "flag"]
     missed = [e["name"] for e in wanted if not any(is_match(f, e) for f in report.findings)]
     false = [
@@ -75,15 +74,11 @@ def test_case(case):
         if f.level != "note"  # what explains an error is shown whatever its level
         if not any(is_match(f, e) for e in wanted) or f.subject in (case.get("must_not_flag") or [])
     ]
-
-    assert (missed, false, report.failures) == ([], [], ())
-    assert type(error).__name__ in (case.get("raises") or "NoneType").split("|")
-    assert "post_verify" not in case or case["post_verify"] is None or eval(case["post_verify"], namespace)
+    return missed, false
 
 
-def test_line_and_cause_of_case(case):
-    """Where the line and the cause can be told, they are right."""
-    report, _, _ = run(case, case["cell"])
+def wrong_places(case, report):
+    """Return what was flagged on a wrong line or for a wrong cause, where these can be told."""
     wrong = []
     for expected in case["expect"]:
         hits = [f for f in report.findings if expected["level"] == "flag" and is_match(f, expected)]
@@ -93,8 +88,23 @@ def test_line_and_cause_of_case(case):
             wrong.append((expected["name"], sorted(lines), [f.line for f in hits]))
         if hits and causes and expected["check"] == "nonfinite" and not any(f.cause in causes for f in hits):
             wrong.append((expected["name"], sorted(causes), [f.cause for f in hits]))
+    return wrong
 
-    assert wrong == []
+
+def test_case(case):
+    """What is expected is found, and nothing else is."""
+    report, namespace, error = run(case, case["cell"])
+
+    assert (*missed_and_false(case, report), report.failures) == ([], [], ())
+    assert type(error).__name__ in (case.get("raises") or "NoneType").split("|")
+    assert "post_verify" not in case or case["post_verify"] is None or eval(case["post_verify"], namespace)
+
+
+def test_line_and_cause_of_case(case):
+    """Where the line and the cause can be told, they are right."""
+    report, _, _ = run(case, case["cell"])
+
+    assert wrong_places(case, report) == []
 
 
 def test_fix_of_case_makes_it_quiet(case):
