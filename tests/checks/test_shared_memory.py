@@ -2317,3 +2317,10 @@ def test_a_parameter_is_never_the_copy(looked_at, found):
     kept = "kept = {n: p.detach().numpy() for n, p in model.named_parameters()}\n"
 
     assert flags(look(SETUP, kept, PARAMETERS_SCALED + looked_at), "shared-memory") == found
+
+
+def test_values_that_json_has_no_word_for_are_texts() -> None:
+    """What the other side contains can be written down, compared and read again."""
+    report = look(COMMON + "a = torch.tensor([float('nan'), 1.0])\n", "e = a\ne[1] = 2\n", only=["shared-memory"])
+
+    assert [f.evidence["first_values"] for f in report.findings] == [["nan", 2.0]]

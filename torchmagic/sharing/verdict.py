@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ def kind_word(seen: Seen) -> str:
 
 
 def first_values(seen: Seen) -> list[bool | int | float | str]:
-    """Return the first numbers of a tensor or array, complex ones as text; empty where Python can show none."""
+    """Return the first numbers of a tensor or array, as text what JSON has no word for; empty where there are none."""
     try:
         row = seen.obj
         if seen.kind == "tensor":
@@ -46,9 +47,16 @@ def first_values(seen: Seen) -> list[bool | int | float | str]:
         for _ in range(len(row.shape) - 1):
             row = row[0]
         values = row[:_SHOWN].tolist() if len(row.shape) else [row.item()]
-        return [str(v) if type(v) is complex else round(float(v), 4) if type(v) is float else v for v in values]
+        return [_plain(value) for value in values]
     except Exception:
         return []
+
+
+def _plain(value: Any) -> bool | int | float | str:
+    """Return a number as JSON can write it: complex numbers, NaN and infinities are texts."""
+    if type(value) is complex or (type(value) is float and not math.isfinite(value)):
+        return str(value)
+    return round(value, 4) if type(value) is float else value
 
 
 def at_line(line: int | None, otherwise: str = "the cell") -> str:
