@@ -18,6 +18,19 @@ MORE = [json.loads(line) for line in (Path(__file__).parent / "more_cases.jsonl"
 pytestmark = pytest.mark.skipif(IPython.version_info < (8,), reason="no shell runs here: one environment is enough")
 
 
+@pytest.fixture(autouse=True)
+def torch_as_it_was():
+    """What a case changes in torch is put back."""
+    import torch
+
+    torch.manual_seed(0)
+    yield
+    torch.use_deterministic_algorithms(mode=False)
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
 NOT_YET = pytest.mark.xfail(reason="known, and to be repaired", strict=False)
 
 
@@ -28,9 +41,6 @@ def test_case_is_judged_rightly(case):
     """What is expected is found, on its line and for its cause, and nothing else is."""
     for module in case.get("requires") or []:
         pytest.importorskip(module)
-    import torch
-
-    torch.manual_seed(0)
     report, _, error = run(case, case["cell"])
 
     assert (*missed_and_false(case, report), wrong_places(case, report), report.failures) == ([], [], [], ())
