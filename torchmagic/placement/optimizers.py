@@ -50,10 +50,10 @@ def _is_outside(chain: list[Any]) -> bool:
 
 def _holds_stale(facts: Facts, seen: Seen, stale: list[Any]) -> Iterator[Misplaced]:
     device = devices.device_of(stale[0])
-    shapes = [tuple(parameter.shape) for parameter in stale]
+    shapes = [_shape(parameter) for parameter in stale]
     for module in facts.found.of_kind("module"):
         home = devices.home_of(module.obj)
-        own = [tuple(t.shape) for t in devices.all_tensors(module.obj) if t.requires_grad]
+        own = [_shape(t) for t in devices.all_tensors(module.obj) if t.requires_grad]
         if home is None or device is None or home == device or sorted(own) != sorted(shapes):
             continue
         move, fix = _move_of(facts, module.obj), None
@@ -72,6 +72,14 @@ def _holds_stale(facts: Facts, seen: Seen, stale: list[Any]) -> Iterator[Misplac
             fix=fix,
         )
         return
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    """Return a tensor's sizes; those of a lazy parameter are not known yet."""
+    try:
+        return tuple(tensor.shape)
+    except RuntimeError:
+        return (-1,)
 
 
 def _state_elsewhere(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
