@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any
 
 from torchmagic.checking.memory import Memory
-from torchmagic.checking.usercode import earlier_texts, is_text_of, is_user_file
+from torchmagic.checking.usercode import earlier_texts, is_text_of
 from torchmagic.kinds import is_from_torch, kind_of_value
 from torchmagic.namespace import Namespace, Place, Seen, Snapshot, version_of
 from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
 from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
 from torchmagic.source.program import CLASS, CLOSURE
+from torchmagic.source.user_files import is_user_file
 
 
 @dataclass(frozen=True)

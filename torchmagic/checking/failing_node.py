@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from types import CodeType, TracebackType
 
 from torchmagic.checking.facts import Facts, FailedFrame
-from torchmagic.checking.usercode import is_user_file
 from torchmagic.source import Step
+from torchmagic.source.user_files import is_user_file
 
 _KERNELS = re.compile(
     r"torch[/\\](_meta_registrations|_prims|_prims_common|_refs|_decomp|_subclasses|_ops|_library|_compile"

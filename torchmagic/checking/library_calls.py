@@ -8,8 +8,8 @@ from types import FrameType
 from typing import Any
 
 from torchmagic.checking.facts import Facts
-from torchmagic.checking.usercode import is_user_file
 from torchmagic.kinds import kind_of_value
+from torchmagic.source.user_files import is_user_file
 
 _CALLERS = frozenset({"_wrapped_call_impl", "_call_impl"})
 

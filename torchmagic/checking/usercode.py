@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import linecache
 import sys
-import sysconfig
 import types
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 from torchmagic.namespace import Namespace
 from torchmagic.source import SourceText
+from torchmagic.source.user_files import is_user_file
 
 _MOST_TEXTS = 60
-_LIBRARY_DIRECTORIES = tuple(
-    path for key in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_paths().get(key))
-)
-
-
-@lru_cache(maxsize=4096)
-def is_user_file(filename: str) -> bool:
-    """Tell whether a code object's file is a notebook cell or a file of the user's, not a library."""
-    if filename.startswith("<frozen") or "site-packages" in filename or "dist-packages" in filename:
-        return False
-    return not filename.startswith(_LIBRARY_DIRECTORIES)
 
 
 def is_text_of(filename: str, source: SourceText) -> bool:

@@ -10,12 +10,12 @@ from torchmagic import devices
 from torchmagic.checking import Facts
 from torchmagic.checking.expressions import live_value
 from torchmagic.checking.failing_line import FailingLine, failing_lines, line_in_cell
-from torchmagic.checking.usercode import is_user_file
 from torchmagic.findings import Fix
 from torchmagic.placement.at_failure import device_here, failing_operands, home_of
 from torchmagic.placement.misplaced import Misplaced
 from torchmagic.source.edits import first_words, replace_all, spelled
 from torchmagic.source.transfers import is_transfer
+from torchmagic.source.user_files import is_user_file
 
 _FACTORIES = frozenset(
     {
