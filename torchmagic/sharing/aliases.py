@@ -11,6 +11,7 @@ from torchmagic.sharing.changes import Change
 from torchmagic.sharing.copies import copied_value, copies_shallowly, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, reaches
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
+from torchmagic.sharing.origins import reads_from
 from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
 from torchmagic.sharing.timeline import CONSTRUCTORS, Timeline
 from torchmagic.sharing.verdict import Sharing, first_values, kind_word
@@ -46,9 +47,12 @@ def _taken_twice(pair: Pair) -> Sharing | None:
     handed_on = timeline.is_alias(one) == Ref(second.place.root)
     if handed_on and not _is_carried(pair, one, two):
         return None
+    picked = first.seen.obj is second.seen.obj and reads_from(
+        timeline.program, two.given or two.write, first.place.root
+    )
     for change in pair.changes:
         inside = any(two.outer in context.steps for context in change.contexts)
-        if handed_on:
+        if handed_on or picked:
             found = inside
         else:
             found = timeline.follows(change, one) and _precedes(change, two) and _is_missed(pair, one, change)

@@ -47,7 +47,8 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
         capture = _loading(timeline, holder)
         if capture is None:
             return None
-    later = [change for change in changes if timeline.follows(change, capture)]
+    joined = timeline.capture_of(owner)
+    later = [c for c in changes if timeline.follows(c, capture) and not timeline.precedes(c, joined)]
     if not later:
         return None
     stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]

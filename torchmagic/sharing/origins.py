@@ -10,7 +10,7 @@ from torchmagic.sharing.whole_program import WholeProgram
 from torchmagic.source import ANY, Ref, Step, Write
 from torchmagic.source.memory_paths import comprehension_source, last_bind, memory_ref, sources
 from torchmagic.source.program import argument_node
-from torchmagic.source.refs import bare_name
+from torchmagic.source.refs import bare_name, read_names
 from torchmagic.source.scopes import Scope
 
 _MOST = 60
@@ -101,6 +101,21 @@ def _drawn(program: WholeProgram, bound: Write, ref: Ref) -> Iterator[tuple[Ref,
             for value, at in program.results.get(scope, ()):
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
                 yield from ((part + ref.steps, at) for value in parts for part in _parts(value))
+
+
+def reads_from(program: WholeProgram, write: Write, name: str) -> bool:
+    """Tell whether a write is given a variable's value, at once or by way of others: `min(swarm)`, `ranked[0]`."""
+    waiting, known = [write], {write}
+    while waiting and len(known) < _MOST:
+        at = waiting.pop()
+        read = read_names(at.value)
+        if name in read:
+            return True
+        bound = (last_bind(program, other, at.step.scope.owner_of(other), at.step) for other in read)
+        further = {other for other in bound if other is not None} - known
+        known |= further
+        waiting += further
+    return False
 
 
 def meet(some: list[Origin], others: list[Origin]) -> bool:

@@ -153,6 +153,13 @@ class Timeline:
             return True  # a value is worked out before it is written
         return any(may_follow(later, earlier, kept=kept) for later in change.contexts for earlier in capture.contexts)
 
+    def precedes(self, change: Change, capture: Capture | None) -> bool:
+        """Tell whether a change was over before a holder got the memory, and does not come again."""
+        if capture is None or self.follows(change, capture):
+            return False
+        inside = any(capture.outer in context.steps for context in change.contexts)
+        return not inside and any(may_follow(b, a) for b in capture.contexts for a in change.contexts)
+
     def is_newer(self, one: Holder, other: Holder) -> bool:
         """Tell whether a holder got the memory from, or after, the other one."""
         first, second = self.capture_of(one), self.capture_of(other)
