@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -105,6 +106,37 @@ def _nodes_from(start: Any, graph: Graph, known: set[Any], most_nodes: int) -> I
                 waiting.append(following)
 
 
+def held_tensors(values: Iterable[Any], graph: Graph) -> Iterator[tuple[int, Any]]:
+    """Yield every tensor that the graphs behind some values keep alive, with the position of the first such value.
+
+    Those are what the nodes saved, the leaves with their gradients, and the tensors that a `Function` of the user's
+    keeps on its `ctx`. `graph` is filled on the way; it says whether the graphs were read to their ends.
+    """
+    known: set[Any] = set()
+    names: dict[type, tuple[str, ...]] = {}
+    tensor = sys.modules["torch"].Tensor
+    for index, value in enumerate(values):
+        graph.parts.append(Part())
+        node = grad_node(value)
+        if graph.is_cut or node is None or node in known:
+            continue
+        known.add(node)
+        before = len(graph.leaves)
+        for reached in _nodes_from(node, graph, known, MOST_NODES):
+            for one in _saved_by(reached, names):
+                if getattr(one, "unpack_hook", None) is not None:
+                    graph.hooked += 1
+                elif (data := getattr(one, "data", None)) is not None:
+                    yield index, data
+            for kept in getattr(reached, "__dict__", {}).values():
+                if issubclass(type(kept), tensor):
+                    yield index, kept
+        for leaf in list(graph.leaves.values())[before:]:
+            yield index, leaf
+            if leaf.grad is not None:
+                yield index, leaf.grad
+
+
 def following(node: Any) -> Iterator[Any]:
     """Yield the nodes that a node hands its gradient on to, those of leaves left out."""
     for later, _ in node.next_functions:
@@ -145,23 +177,28 @@ def is_trained_leaf(tensor: Any) -> bool:
 def _count_saved(
     node: Any, graph: Graph, spans: dict[int, tuple[int, Part]], names: dict[type, tuple[str, ...]]
 ) -> None:
+    full = False
+    for one in _saved_by(node, names):
+        if getattr(one, "unpack_hook", None) is not None:
+            graph.hooked += 1
+            full = True
+        elif (data := getattr(one, "data", None)) is not None:
+            full = True
+            if (held := allocation(data)) is not None:
+                spans.setdefault(held[0], (held[1], graph.parts[-1]))
+    if names[type(node)]:
+        graph.full_nodes += full
+        graph.freed_nodes += not full
+
+
+def _saved_by(node: Any, names: dict[type, tuple[str, ...]]) -> Iterator[Any]:
+    """Yield what a node saved, still wrapped; `names` remembers where each type of node keeps it."""
     own_names = names.get(type(node))
     if own_names is None:
         own_names = names[type(node)] = tuple(name for name in dir(node) if name.startswith(_RAW))
-    full = False
     for name in own_names:
         try:
             saved = getattr(node, name)
         except (RuntimeError, AttributeError):
             continue  # a custom Function after backward
-        for one in saved if isinstance(saved, tuple) else (saved,):
-            if getattr(one, "unpack_hook", None) is not None:
-                graph.hooked += 1
-                full = True
-            elif (data := getattr(one, "data", None)) is not None:
-                full = True
-                if (held := allocation(data)) is not None:
-                    spans.setdefault(held[0], (held[1], graph.parts[-1]))
-    if own_names:
-        graph.full_nodes += full
-        graph.freed_nodes += not full
+        yield from saved if isinstance(saved, tuple) else (saved,)
