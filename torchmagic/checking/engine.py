@@ -6,8 +6,7 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,7 +14,7 @@ from torchmagic.checking.facts import Facts
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.rule import Rule, rules
 from torchmagic.findings import LEVELS, Finding, Level, Looked, at_least
-from torchmagic.namespace import Namespace, Snapshot, paused_collector, walk
+from torchmagic.namespace import Namespace, Snapshot, undisturbed, walk
 from torchmagic.report import Report
 from torchmagic.source import SourceText
 from torchmagic.source.text import EVERY_RULE
@@ -62,7 +61,7 @@ def check(
     start = time.perf_counter()
     if "torch" not in sys.modules:
         return Report(skipped=(_NO_TORCH,))
-    with _undisturbed():
+    with undisturbed():
         _require_device(device)
         found = walk(namespace, hidden=hidden)
         text = SourceText.read(source, filename) if source is not None else None
@@ -119,25 +118,6 @@ def _require_device(device: str | None) -> None:
             torch.device(device)
         except RuntimeError:
             raise ValueError(f"no device named {device!r}; such as 'cpu', 'cuda' or 'cuda:1' is meant") from None
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Keep modes, subclasses, autograd and the collector out of the look, so that reading a value is nothing but that.
-
-    `_disable_current_modes` is private (seen in torch 2.4 to 2.13); without it a mode that a cell left open would see
-    the look's operations.
-    """
-    torch = sys.modules["torch"]
-    # The second is private too, and public under no name.
-    with torch.no_grad(), torch._C.DisableTorchFunction(), paused_collector():  # noqa: SLF001
-        try:
-            from torch.utils._python_dispatch import _disable_current_modes
-        except ImportError:
-            yield
-            return
-        with _disable_current_modes():
-            yield
 
 
 def _run(chosen: dict[str, type[Rule]], facts: Facts) -> tuple[list[Finding], list[str]]:

@@ -3,6 +3,7 @@
 from torchmagic.namespace.collector import paused_collector
 from torchmagic.namespace.places import Place, Role
 from torchmagic.namespace.snapshot import Snapshot, take_snapshot, version_of
+from torchmagic.namespace.undisturbed import undisturbed
 from torchmagic.namespace.walk import Namespace, Seen, walk
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Snapshot",
     "paused_collector",
     "take_snapshot",
+    "undisturbed",
     "version_of",
     "walk",
 ]
