@@ -46,7 +46,7 @@ def _compiled(cell: str) -> CodeType:
     """Compile a cell under a name by which its text can be found, as IPython does."""
     filename = f"<cell {abs(hash(cell))}>"
     linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)
-    return compile(cell, filename, "exec")
+    return compile(cell, filename, "exec", dont_inherit=True)
 
 
 def flags(report: Report, rule: str) -> list[tuple[str, int | None]]:

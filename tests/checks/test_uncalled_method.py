@@ -415,9 +415,88 @@ def epoch(net, sched):
 """,
         [("sched.step", 4)],
     ),
+    "handed over by keyword, formatted inside": (
+        """
+class Board:
+    def row(self, **values):
+        return "{loss:.3f} at {step}".format(**values)
+board = Board()
+rows = [board.row(loss=criterion(model(x), y).item, step=1) for x, y in loader]
+""",
+        [("criterion(model(x), y).item", 5)],
+    ),
+    "a class imported by name": (
+        """
+from torch import inference_mode as quiet
+def predict(x):
+    with quiet:
+        return model(x).argmax(1)
+classes = predict(loader[0][0])
+""",
+        [("quiet", 3)],
+    ),
+    "a function imported by name": (
+        """
+from torch.cuda import is_available
+device = "cuda" if is_available else "cpu"
+""",
+        [("is_available", 2)],
+    ),
+    "entered by a stack": (
+        """
+from contextlib import ExitStack
+with ExitStack() as stack:
+    stack.enter_context(torch.no_grad)
+    out = model(loader[0][0])
+""",
+        [("torch.no_grad", 3)],
+    ),
+    "in place on a parameter that was computed with": (
+        """
+def scaled(v, eps=1e-3):
+    v = (v - v.min()) / (v.max() + eps)
+    v = v[1:]
+    v.neg_
+    return v
+r = scaled(torch.rand(5))
+""",
+        [("v.neg_", 4)],
+    ),
+    "rounded in a method called add": (
+        """
+class Meter:
+    def __init__(self): self.rows = []
+    def add(self, **values): self.rows.append({k: round(v, 3) for k, v in values.items()})
+m = Meter()
+for x, y in loader:
+    m.add(loss=criterion(model(x), y).item)
+""",
+        [("criterion(model(x), y).item", 6)],
+    ),
 }
 
 CORRECT = {
+    "getters by keyword": """
+def report(**getters): return {k: get() for k, get in getters.items()}
+loss = criterion(model(loader[0][0]), loader[0][1])
+values = report(loss=loss.item, size=loss.dim)
+""",
+    "a function called log that calls": """
+def log(read, *args, **more): return read(*args, **more)
+total = log(torch.ones(3).sum)
+""",
+    "functions and classes imported by name": """
+from torch import Tensor, no_grad, relu, tanh
+from torch.nn import Linear, ReLU
+acts = {"relu": relu, "tanh": tanh}
+best = relu or tanh
+def make(layer=Linear, act=ReLU): return nn.Sequential(layer(4, 3), act())
+net = make()
+same = type(model) is Linear or isinstance(model, (Linear, ReLU))
+y: Tensor | None = acts["relu"](torch.ones(3))
+with no_grad():
+    z = net(loader[0][0])
+""",
     "functions repeated and joined in lists": """
 acts = [torch.relu] * 3
 acts = acts + [torch.tanh]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
 from typing import Any
 
 from torchmagic.checking.expressions import kind_of, live_value
@@ -12,7 +13,7 @@ from torchmagic.kinds import is_from, is_from_torch, kind_of_value
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Program, Scope
 from torchmagic.source.refs import bare_name
-from torchmagic.source.uses import Use, uses_of
+from torchmagic.source.uses import Use, UseKind, uses_of
 
 _TAKES_VALUES = frozenset(
     {
@@ -57,11 +58,11 @@ def consumes(facts: Facts, call: ast.Call, use: Use, *, is_value: bool) -> bool:
         return is_value and name in _TAKES_VALUES
     if _takes_values(facts, call.func, live, use):
         return is_value
-    if name == "format" or name in _LOGS:
+    if (name == "format" or name in _LOGS) and not _is_called_inside(facts, call, use):
         return is_value and kind_of(facts, getattr(use.node, "value", None), use.step) == "tensor"
     if facts.program is not None and (verdict := _parameter_verdict(facts.program, call, use)) is not None:
         return verdict and is_value
-    return is_value and _fails_here(facts, use)
+    return is_value and fails_here(facts, use)
 
 
 def _takes_values(facts: Facts, function: ast.expr, live: Any, use: Use) -> bool:
@@ -81,22 +82,31 @@ def _takes_values(facts: Facts, function: ast.expr, live: Any, use: Use) -> bool
 
 def _parameter_verdict(program: Program, call: ast.Call, use: Use) -> bool | None:
     """Read a function of the program that takes the argument: True when it computes with it, False when it calls it."""
-    verdicts = []
+    verdicts = [_computes_with(program, scope, parameter) for scope, parameter in _taken_as(program, call, use)]
+    return all(verdicts) if verdicts else None
+
+
+def _is_called_inside(facts: Facts, call: ast.Call, use: Use) -> bool:
+    """Tell whether a function of the program calls what it is given here."""
+    program = facts.program
+    return program is not None and any(
+        "call" in _uses_inside(program, scope, parameter) for scope, parameter in _taken_as(program, call, use)
+    )
+
+
+def _taken_as(program: Program, call: ast.Call, use: Use) -> Iterator[tuple[Scope, str]]:
+    """Yield the functions of the program that a call runs, each with its parameter that takes the argument."""
     for scope in program.scopes:
-        if not any(known.node is call for known in (program.callers(scope) if scope.name else ())):
-            continue
-        parameter = _parameter_of(scope, call, use)
-        if parameter is not None:
-            verdicts.append(_computes_with(program, scope, parameter))
-    if not verdicts:
-        return None
-    return all(verdicts)
+        if any(known.node is call for known in (program.callers(scope) if scope.name else ())):
+            parameter = _parameter_of(scope, call, use)
+            if parameter is not None:
+                yield scope, parameter
 
 
 def _parameter_of(scope: Scope, call: ast.Call, use: Use) -> str | None:
     for keyword in call.keywords:
         if keyword.value is use.via:
-            return keyword.arg
+            return keyword.arg if keyword.arg in scope.parameters else None  # `**values` takes it
     if use.via not in call.args:
         return None
     index = call.args.index(use.via) + (1 if scope.class_name is not None else 0)
@@ -105,13 +115,7 @@ def _parameter_of(scope: Scope, call: ast.Call, use: Use) -> str | None:
 
 def _computes_with(program: Program, scope: Scope, parameter: str) -> bool:
     """Tell whether a function adds, compares or formats a parameter and never calls it or hands it on."""
-    kinds = {
-        use.kind
-        for step in program.steps
-        if step.scope is scope
-        for use in uses_of(step, (ast.Name,))
-        if isinstance(use.node, ast.Name) and use.node.id == parameter and isinstance(use.node.ctx, ast.Load)
-    }
+    kinds = _uses_inside(program, scope, parameter)
     return bool(kinds & {"arithmetic", "format", "iteration", "subscript"}) and not kinds & {
         "call",
         "argument",
@@ -119,7 +123,18 @@ def _computes_with(program: Program, scope: Scope, parameter: str) -> bool:
     }
 
 
-def _fails_here(facts: Facts, use: Use) -> bool:
+def _uses_inside(program: Program, scope: Scope, parameter: str) -> set[UseKind]:
+    """Return what a function does with a parameter."""
+    return {
+        use.kind
+        for step in program.steps
+        if step.scope is scope
+        for use in uses_of(step, (ast.Name,))
+        if isinstance(use.node, ast.Name) and use.node.id == parameter and isinstance(use.node.ctx, ast.Load)
+    }
+
+
+def fails_here(facts: Facts, use: Use) -> bool:
     """Tell whether the cell's error arose in this statement and speaks of a method."""
     message = str(facts.error) if isinstance(facts.error, (TypeError, AttributeError, RuntimeError)) else ""
     end = use.step.node.end_lineno or use.step.line

@@ -8,14 +8,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torchmagic.calling.consumers import consumes, stores
+from torchmagic.calling.consumers import consumes, fails_here, stores
 from torchmagic.calling.held_methods import is_called
 from torchmagic.checking.expressions import kind_of, live_value
 from torchmagic.checking.facts import Facts
-from torchmagic.kinds import ACTIONS, VALUES, TorchKind, is_complete_call, is_from_torch, is_inplace, kind_of_value
+from torchmagic.kinds import (
+    ACTIONS,
+    VALUES,
+    TorchKind,
+    is_complete_call,
+    is_from_torch,
+    is_inplace,
+    kind_of_value,
+    name_of,
+)
 from torchmagic.kinds import needs_no_argument as complete
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Step, ref_of, writes_of
+from torchmagic.source.refs import bare_name
 from torchmagic.source.uses import Use, uses_of
 
 _BOUND = (types.MethodType, types.BuiltinFunctionType)
@@ -27,7 +37,7 @@ class Uncalled:
     """An expression that names a method, or a function of torch, without a call."""
 
     use: Use
-    node: ast.Attribute
+    node: ast.Attribute | ast.Name
     name: str
     kind: TorchKind | Literal["function"]
     value: Any
@@ -41,7 +51,8 @@ class Uncalled:
     def is_value(self) -> bool:
         """Whether the method is called for its result and needs no argument."""
         if self.kind == "function":
-            return self.name.startswith("is_") or self.name.endswith("_count")
+            own = name_of(self.value)
+            return own.startswith("is_") or own.endswith("_count")
         return self.name in VALUES[self.kind]
 
     @property
@@ -61,13 +72,15 @@ def uncalled(facts: Facts) -> Iterator[Uncalled]:
     """Yield the methods that the statements of the cell name without calling them."""
     for step in facts.program.steps if facts.program is not None else ():
         if step.scope.unit.is_cell:
-            for use in uses_of(step, (ast.Attribute,)):
+            for use in uses_of(step, (ast.Attribute, ast.Name)):
                 if use.kind not in ("call", "other") and (found := _method(facts, use)) is not None:
                     yield found
 
 
 def _method(facts: Facts, use: Use) -> Uncalled | None:
     node = use.node
+    if isinstance(node, ast.Name):
+        return _imported(facts, node, use)
     if not isinstance(node, ast.Attribute):
         return None
     value = live_value(facts, node, use.step)
@@ -81,6 +94,15 @@ def _method(facts: Facts, use: Use) -> Uncalled | None:
     if kind_read is not None and complete(kind_read, node.attr):
         return Uncalled(use, node, node.attr, kind_read, MISSING)
     return None
+
+
+def _imported(facts: Facts, node: ast.Name, use: Use) -> Uncalled | None:
+    """Return a function or class of torch that a plain name stands for: `from torch import no_grad`."""
+    value = live_value(facts, node, use.step)
+    is_function = type(value) in _FUNCTIONS and kind_of_value(getattr(value, "__self__", None)) is None
+    if not (is_function or issubclass(type(value), type)) or not is_from_torch(value):
+        return None
+    return Uncalled(use, node, node.id, "function", value)
 
 
 def kind_by_use(facts: Facts, node: ast.Attribute, use: Use) -> TorchKind | None:
@@ -122,7 +144,8 @@ def _is_defined_here(facts: Facts, name: str) -> bool:
 def is_mistake(facts: Facts, method: Uncalled) -> bool:
     """Tell whether the result of the call was meant where the method stands."""
     use, parent = method.use, method.use.parent
-    if use.kind == "with":
+    enters = isinstance(parent, ast.Call) and bare_name(parent.func) == "enter_context"
+    if use.kind == "with" or enters:
         return "__enter__" not in _names_of(type(method.value))
     if use.kind in ("arithmetic", "iteration", "subscript"):
         is_class = issubclass(type(method.value), type)
@@ -139,7 +162,7 @@ def is_mistake(facts: Facts, method: Uncalled) -> bool:
         return method.is_value and not _shows_objects(parent)
     if isinstance(parent, ast.Call):
         if stores(parent):
-            return _is_stored_as_value(facts, method)
+            return _is_stored_as_value(facts, method) or (method.is_value and fails_here(facts, use))
         return method.needs_no_argument and consumes(facts, parent, method.use, is_value=method.is_value)
     if use.kind == "truth":
         return method.is_value

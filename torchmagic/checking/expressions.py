@@ -116,12 +116,16 @@ def _kind_of_name(facts: Facts, name: str, step: Step, depth: int) -> TorchKind 
 
 
 def _is_made_from(name: str, value: ast.expr) -> bool:
-    """Tell whether a value is what tensor methods make of a name: `x.float().to(device)` is what `x` is."""
+    """Tell whether a value is what arithmetic or tensor methods make of a name: `x - x.mean()`, `x.to(device)`."""
     while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and returns_tensor(value.func.attr):
         value = value.func.value
-        if isinstance(value, ast.Name):
-            return value.id == name
-    return False
+    if isinstance(value, ast.BinOp):
+        return _is_made_from(name, value.left) or _is_made_from(name, value.right)
+    if isinstance(value, ast.UnaryOp):
+        return _is_made_from(name, value.operand)
+    if isinstance(value, ast.Subscript):
+        return _is_made_from(name, value.value)
+    return isinstance(value, ast.Name) and value.id == name
 
 
 def _kind_of_own_attribute(facts: Facts, node: ast.Attribute, step: Step, depth: int) -> TorchKind | None:

@@ -33,7 +33,7 @@ class _Mistake:
 
     method: Uncalled | None = None
     held: Held | None = None
-    node: ast.Attribute | None = None
+    node: ast.Attribute | ast.Name | None = None
     line: int | None = None
 
 
@@ -102,9 +102,11 @@ class UncalledMethod(Rule):
         )
 
 
-def _only(facts: Facts, named: list[Uncalled], held: Held) -> ast.Attribute | None:
+def _only(facts: Facts, named: list[Uncalled], held: Held) -> ast.Attribute | ast.Name | None:
     """Return the one place in the text that can have made what is held, when there is but one."""
-    places = [m.node for m in named if m.name == held.name and m.use.kind in ("store", "return", "argument")]
+    places: list[ast.Attribute | ast.Name] = [
+        m.node for m in named if m.name == held.name and m.use.kind in ("store", "return", "argument")
+    ]
     if not places and facts.source is not None and facts.source.tree is not None:
         nodes = list(ast.walk(facts.source.tree))
         called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
@@ -163,7 +165,7 @@ def _fix(facts: Facts, subject: _Mistake) -> Fix | None:
         return None
     if subject.method is not None and not subject.method.needs_no_argument:
         return None
-    if subject.node.attr == "cuda" and not is_built_for("cuda"):
+    if getattr(subject.node, "attr", "") == "cuda" and not is_built_for("cuda"):
         return None  # the right line would fail here
     same_line = [
         method.node
@@ -171,7 +173,8 @@ def _fix(facts: Facts, subject: _Mistake) -> Fix | None:
         if method.node.end_lineno == subject.line and method.needs_no_argument and is_mistake(facts, method)
     ]
     text = add_after(facts.source, subject.line, [(node, "()") for node in [subject.node, *same_line]])
-    if text is not None and subject.method is not None and _is_lost_conversion(subject.method):
+    is_lost = subject.method is not None and _is_lost_conversion(subject.method)
+    if text is not None and is_lost and isinstance(subject.node, ast.Attribute):
         text = f"{spelled(facts.source, subject.node.value)} = {text}"
     return Fix(text) if text is not None else None
 
