@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "torchmagic"
 
 LEVELS = {
     "findings": 0,
+    "holdings": 0,
     "devices": 1,
     "kinds": 1,
     "namespace": 1,
@@ -19,7 +20,9 @@ LEVELS = {
     "render": 1,
     "autograd_graph": 2,
     "report": 2,
+    "memory_report": 2,
     "checking": 3,
+    "measuring": 3,
     "placement": 4,
     "calling": 4,
     "history": 4,

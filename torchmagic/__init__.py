@@ -1,4 +1,4 @@
-"""torchmagic: PyTorch's classic mistakes, named in the notebook where they are made."""
+"""torchmagic: PyTorch's classic mistakes, named in the notebook where they are made, and where the memory went."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from torchmagic.findings import Level
+    from torchmagic.memory_report import MemoryReport
     from torchmagic.report import Report
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "check"]
+__all__ = ["__version__", "check", "memory"]
 
 
 def check(
@@ -47,6 +48,30 @@ def check(
     from torchmagic.checking import check as run
 
     return run(namespace, source=source, error=error, device=device, only=only, ignore=ignore, level=level)
+
+
+def memory(namespace: Mapping[str, Any] | None = None, *, paths: Iterable[str] = ()) -> MemoryReport:
+    """Tell where the memory of every device went, by variable name.
+
+    Args:
+        namespace: variable names and their values, such as `globals()`; those of `__main__`, which is the notebook's
+            own module, when left out.
+        paths: variables, or paths from them such as `"model.encoder"`, to open down to their layers.
+
+    Returns:
+        A report that shows itself in a notebook and prints as text: `.devices`, `.holders`, `.unattributed_bytes`, all
+        in bytes, and None for what cannot be known. Nothing is changed by looking: no context is created, no cache
+        emptied, no peak reset.
+
+    Raises:
+        KeyError: a path that leads nowhere.
+    """
+    import sys
+
+    from torchmagic.measuring import look
+
+    names = vars(sys.modules["__main__"]) if namespace is None else namespace
+    return look(names, paths=tuple(paths))
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -1,0 +1,79 @@
+"""What may stand behind `%gpumem`, read from the line and checked."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+from IPython.core.error import UsageError
+from IPython.core.magic_arguments import MagicArgumentParser
+
+_DESCRIPTION: Final = """\
+Show where the memory of every device went, by variable name.
+
+  %gpumem [options]            a bar for each device, and who holds its tensors
+  %gpumem model optimizer      open these variables, down to modules and layers
+"""
+
+_MOST_TOP: Final = 1000
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """The options of one look. `paths` are the variables to open, and `top` how many holders to show."""
+
+    paths: tuple[str, ...] = ()
+    top: int = 10
+    text: bool = False
+    output: str | None = None
+
+
+def parse(line: str) -> argparse.Namespace:
+    """Split and parse what stands behind the magic.
+
+    Raises:
+        UsageError: it makes no sense; the sentence says why.
+    """
+    try:
+        # Not by a shell's rules for quotes, which are part of a path such as history['loss'].
+        words = line.split() if "'" in line or '"' in line else shlex.split(line)
+        parsed: argparse.Namespace = _PARSER.parse_intermixed_args(words)
+    except ValueError as error:
+        raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
+    return parsed
+
+
+def options_from(parsed: argparse.Namespace) -> MemoryOptions:
+    """Return the checked options of a parsed line.
+
+    Raises:
+        UsageError: a name that is no name, or a number that makes no sense.
+    """
+    output = parsed.output
+    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
+        raise UsageError(f"-o wants the name of a variable, not {output!r}")
+    if not 1 <= parsed.top <= _MOST_TOP:
+        raise UsageError(f"--top wants a number from 1 to {_MOST_TOP:,}, not {parsed.top}")
+    return MemoryOptions(tuple(parsed.paths), parsed.top, parsed.text, output)
+
+
+def help_text() -> str:
+    """Return what `-h` and `?` show."""
+    return _PARSER.format_help()
+
+
+def _parser() -> MagicArgumentParser:
+    parser = MagicArgumentParser("gpumem", usage=argparse.SUPPRESS, description=_DESCRIPTION)  # type: ignore[no-untyped-call]
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="VARIABLE", help="a variable, or a path such as model.encoder")
+    add("--top", type=int, default=10, metavar="N", help="show this many holders of each device (10 if left out)")
+    add("--text", action="store_true", help="show text, also where HTML could be shown")
+    add("-o", "--output", metavar="NAME", help="keep the report in this variable")
+    add("-h", "--help", action="store_true", help="show this help")
+    return parser
+
+
+_PARSER: Final = _parser()

@@ -1,0 +1,78 @@
+"""One look at memory: read the devices, attribute their tensors, divide the bars."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torchmagic.holdings import DeviceMemory, Holder
+from torchmagic.measuring.attribution import Attribution, attribute
+from torchmagic.measuring.backend import Backend
+from torchmagic.measuring.bar import with_parts
+from torchmagic.measuring.devices import backends, no_accelerator
+from torchmagic.measuring.leftovers import leftovers
+from torchmagic.measuring.opened import find_path, opened
+from torchmagic.memory_report import MemoryReport
+from torchmagic.namespace import undisturbed
+from torchmagic.namespace.resolve import MISSING
+
+
+def look(
+    names: Mapping[str, Any],
+    *,
+    hidden: Collection[str] = (),
+    paths: Sequence[str] = (),
+    sources: Sequence[Backend] | None = None,
+) -> MemoryReport:
+    """Return who holds the memory of each device; see `torchmagic.memory`.
+
+    Args:
+        names: variable names and values.
+        hidden: variables that are not the user's.
+        paths: variables, or paths from them, to open.
+        sources: the backends to read, those of this machine when left out.
+
+    Raises:
+        KeyError: a path that leads nowhere.
+    """
+    start = time.perf_counter()
+    with undisturbed():
+        values = {path: find_path(names, path) for path in paths}
+        for path, value in values.items():
+            if value is MISSING:
+                raise KeyError(path)
+        whole = attribute(names, leftovers(names), hidden) if "torch" in sys.modules else None
+        trees: list[Holder] = []
+        if whole is not None:
+            trees = [tree for path, value in values.items() for tree in opened(path, value, whole) or [_empty(path)]]
+        devices = read_devices(sources, whole)
+        return MemoryReport(
+            devices=tuple(devices),
+            holders=() if whole is None else tuple(whole.holders()),
+            opened=tuple(trees),
+            skipped=(*(() if whole is None else whole.skipped), *no_accelerator(devices)),
+            seconds=time.perf_counter() - start,
+        )
+
+
+def _empty(path: str) -> Holder:
+    return Holder(path, "", 0)
+
+
+def read_devices(sources: Sequence[Backend] | None = None, whole: Attribution | None = None) -> list[DeviceMemory]:
+    """Return every device with its parts; names are told apart where an attribution is given."""
+    devices = [device for source in (backends() if sources is None else sources) for device in source.read()]
+    if whole is not None:
+        devices = [_with_names(device, whole) for device in devices]
+        known = {device.device for device in devices}
+        for name in sorted(whole.totals.keys() - known):
+            devices.append(_with_names(DeviceMemory(name), whole))
+    return [with_parts(device) for device in devices]
+
+
+def _with_names(device: DeviceMemory, whole: Attribution) -> DeviceMemory:
+    named, graph = whole.totals.get(device.device, (0, 0))
+    return replace(device, named_bytes=named, graph_bytes=graph)
