@@ -154,13 +154,14 @@ class Holder:
 class Memory:
     """One look at memory: the devices, and the holders of each, the largest first.
 
-    `opened` are the holders that were asked for by name. `skipped` says, a sentence each, what was not looked at.
+    `opened` are the holders that were asked for by name. `remarks` are sentences about the look: what was
+    not read, and what stands out.
     """
 
     devices: tuple[DeviceMemory, ...] = ()
     holders: tuple[Holder, ...] = ()
     opened: tuple[Holder, ...] = ()
-    skipped: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -177,6 +178,6 @@ class Memory:
             "holders": [holder.to_dict() for holder in self.holders],
             "opened": [holder.to_dict() for holder in self.opened],
             "unattributed_bytes": self.unattributed_bytes,
-            "skipped": list(self.skipped),
+            "remarks": list(self.remarks),
             "seconds": self.seconds,
         }

@@ -58,12 +58,13 @@ class Cuda:
 
     def _with_nvml(self, device: DeviceMemory, nvml: Nvml, handle: Any, index: int) -> DeviceMemory:
         reading = nvml.read(handle)
-        own_pid, process_bytes = own_bytes(reading, device.reserved_bytes or 0)
+        own_pid: int | None = None
+        process_bytes: int | None = 0  # what has no context has nothing there
         remarks = []
-        if own_pid is None and not self._has_context(index):
-            process_bytes = 0
-        elif own_pid is None and reading.used_bytes is not None:
-            remarks.append(NO_PROCESSES)
+        if self._has_context(index):
+            own_pid, process_bytes = own_bytes(reading, device.reserved_bytes or 0)
+            if own_pid is None and reading.used_bytes is not None:
+                remarks.append(NO_PROCESSES)
         others = None
         if reading.processes is not None and process_bytes is not None:
             others = tuple(process for process in reading.processes if process.pid != own_pid)

@@ -13,6 +13,7 @@ from torchmagic.measuring.attribution import Attribution, attribute
 from torchmagic.measuring.backend import Backend
 from torchmagic.measuring.bar import with_parts
 from torchmagic.measuring.devices import backends, no_accelerator
+from torchmagic.measuring.imbalance import imbalances
 from torchmagic.measuring.leftovers import leftovers
 from torchmagic.measuring.opened import find_path, opened
 from torchmagic.memory_report import MemoryReport
@@ -53,9 +54,13 @@ def look(
             devices=tuple(devices),
             holders=() if whole is None else tuple(whole.holders()),
             opened=tuple(trees),
-            skipped=(*(() if whole is None else whole.skipped), *no_accelerator(devices)),
+            remarks=(*_remarks(devices, whole), *no_accelerator(devices)),
             seconds=time.perf_counter() - start,
         )
+
+
+def _remarks(devices: Sequence[DeviceMemory], whole: Attribution | None) -> list[str]:
+    return [] if whole is None else [*imbalances(devices, whole.found), *whole.skipped]
 
 
 def _empty(path: str) -> Holder:

@@ -72,7 +72,7 @@ def memory_page(memory: Memory, top: int = MOST_HOLDERS) -> MemoryPage:
         title=f"gpumem: {_title(memory.devices)}",
         tails=(duration(memory.seconds),) if memory.seconds else (),
         devices=tuple(_section(device, memory, top) for device in memory.devices),
-        remarks=(*_nothing(memory.opened), *(marked(_sentence(text)) for text in memory.skipped)),
+        remarks=(*_nothing(memory.opened), *(marked(_sentence(text)) for text in memory.remarks)),
     )
 
 
