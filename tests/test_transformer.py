@@ -58,6 +58,20 @@ def test_a_cell_magic_below_keeps_its_body():
     )
 
 
+def test_both_magics_are_armed_above_one_cell():
+    """In the order in which they stand, whatever stands below them."""
+    memory = CALL.replace("torchcheck", "gpumem")
+    future = "from __future__ import annotations"
+
+    assert armed("%%torchcheck\n%%gpumem --top 3\nx\n") == f"{CALL}\n{memory[:-2]} --top 3')\nx\n"
+    assert armed("%%gpumem\n%%torchcheck\n%%time\nx\n") == (
+        f"{memory}\n{CALL}\nget_ipython().run_cell_magic('time', '', 'x\\n')\n"
+    )
+    assert armed(f"%%torchcheck\n%%gpumem\n{future}\n") == f"#%%torchcheck\n#%%gpumem\n{future}; {CALL}; {memory}\n"
+    assert armed("%%torchcheck\n%%gpumem -h\nx\n") == ("\nget_ipython().run_line_magic('gpumem', '--help')\n\n")
+    assert line_as_typed(f"{future}; {CALL}; {memory}\n") == f"{future}\n"
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [

@@ -9,7 +9,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from torchmagic.cells.transformer import MAGIC_LINE, line_as_typed
 
-_PYTHON_BODIES: Final = frozenset({"torchcheck", "time", "timeit", "prun", "capture", "px", "debug"})
+_PYTHON_BODIES: Final = frozenset({"torchcheck", "gpumem", "time", "timeit", "prun", "capture", "px", "debug"})
 """Cell magics whose body is Python that runs in the user's namespace or is written for it."""
 
 _CELL_MAGIC: Final = re.compile(r"%%(?P<name>[^\s%?]+)")

@@ -1,4 +1,4 @@
-"""Turn the first line `%%torchcheck ARGS` of a cell into a call that arms the check, and back.
+"""Turn the first line of a cell, `%%torchcheck ARGS` or `%%gpumem ARGS`, into a call that arms the magic, and back.
 
 The transformer is pure, since ipykernel transforms a cell twice before it runs once, and it never changes the number
 of lines, so that the magic's line is line 1 in every traceback.
@@ -17,10 +17,12 @@ from IPython.core.inputtransformer2 import cell_magic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAGIC_LINE: Final = re.compile(r"%%(?P<name>torchcheck)(?=\s|$)(?P<args>.*)", re.DOTALL)
+_NAMES: Final = "torchcheck|gpumem"
+
+MAGIC_LINE: Final = re.compile(rf"%%(?P<name>{_NAMES})(?=\s|$)(?P<args>.*)", re.DOTALL)
 
 _CALL: Final = re.compile(
-    r"get_ipython\(\)\.run_line_magic\('(?P<name>torchcheck)', "
+    rf"get_ipython\(\)\.run_line_magic\('(?P<name>{_NAMES})', "
     r"(?P<line>(?P<quote>['\"])--cell(?:\\.|(?!(?P=quote)).)*(?P=quote))\)"
 )
 
@@ -30,10 +32,10 @@ _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
 
 
 def arm_cell(lines: list[str]) -> list[str]:
-    """Return the cell's lines with its first line turned into the call that arms the check.
+    """Return the cell's lines with its first line turned into the call that arms the magic.
 
-    The call stands behind `from __future__` imports and above other cell magics. A cell that does not begin with the
-    magic comes back as it is.
+    The call stands behind `from __future__` imports and above other cell magics; when another magic of these follows,
+    both are armed. A cell that does not begin with one of them comes back as it is.
     """
     match = MAGIC_LINE.match(lines[0]) if lines else None
     if match is None:
@@ -44,7 +46,12 @@ def arm_cell(lines: list[str]) -> list[str]:
         return [f"get_ipython().run_line_magic({name!r}, '--help')\n", *_blank(len(body))]
     call = _call(name, args)
     first = next((index for index, line in enumerate(body) if not line.isspace()), None)
-    if first is not None and body[first].startswith("%%"):
+    second = None if first is None else MAGIC_LINE.match(body[first])
+    if second is not None and second["name"] != name:
+        body[first:] = arm_cell(body[first:])
+        if _HELP_OPTIONS.intersection(second["args"].split()):
+            return ["\n", *body]
+    elif first is not None and body[first].startswith("%%"):
         return [call + "\n", *_blank(first), *cell_magic(body[first:])]  # type: ignore[no-untyped-call]
     place = _end_of_future_imports(body)
     if place is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchmagic.cells.registration import stop_listening
 from torchmagic.magics.gpumem import load_gpumem, unload_gpumem
 from torchmagic.magics.torchcheck import load_torchcheck, unload_torchcheck
 
@@ -13,11 +14,13 @@ if TYPE_CHECKING:
 
 def load(shell: InteractiveShell) -> None:
     """Register every magic in `shell`, in place of any copy that is there already."""
+    unload(shell)
     load_torchcheck(shell)
     load_gpumem(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     """Take every magic away from `shell`."""
+    stop_listening(shell)
     unload_gpumem(shell)
     unload_torchcheck(shell)

@@ -67,8 +67,7 @@ def show_memory(shell: InteractiveShell, report: MemoryReport, options: MemoryOp
 
 
 def load_gpumem(shell: InteractiveShell) -> None:
-    """Register the magic, in place of any earlier copy's."""
-    unload_gpumem(shell)
+    """Register the magic."""
     shell.register_magics(GpumemMagics(shell))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from torchmagic.cells.lifecycle import Lifecycle
+from torchmagic.cells.registration import listen, register_transformer
 from torchmagic.cells.stored_source import find_cell_frame, show_as_typed, text_of_other_code
-from torchmagic.cells.transformer import arm_cell
 from torchmagic.magics.check_request import guarded, make_report, make_request, strict_error
 from torchmagic.magics.options import Options, help_text, options_from, parse, require_known, with_help
 from torchmagic.magics.showing import say, show
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from torchmagic.cells.lifecycle import OpenCell
     from torchmagic.magics.check_request import CheckRequest
-
-_EVENTS: Final = ("pre_run_cell", "post_run_cell")
 
 
 @magics_class
@@ -116,38 +114,20 @@ class TorchcheckMagics(Magics):
         IPython has handed the body over, so it runs as a cell within the cell: without top-level `await`, and with
         the traceback of an error shown twice.
         """
-        _register_transformer(self.shell)
+        register_transformer(self.shell)
         self.shell.run_cell(f"%%torchcheck {line}\n{cell}").raise_error()  # type: ignore[no-untyped-call]
 
 
 def load_torchcheck(shell: InteractiveShell) -> None:
-    """Register the magic and the events it listens to, in place of any earlier copy's."""
-    unload_torchcheck(shell)
+    """Register the magic, and let the shell tell it of its cells."""
     magics = TorchcheckMagics(shell)
     shell.register_magics(magics)
-    _register_transformer(shell)
-    for event in _EVENTS:
-        shell.events.register(event, getattr(magics.lifecycle, event))
+    listen(shell, magics.lifecycle)
 
 
 def unload_torchcheck(shell: InteractiveShell) -> None:
-    """Take away the magic, its transformer and its events, whichever copy of this module registered them."""
+    """Take the magic away."""
     manager = shell.magics_manager
     manager.registry.pop(TorchcheckMagics.__name__, None)
     for kind in ("line", "cell"):
         manager.magics[kind].pop("torchcheck", None)
-    transformers = shell.input_transformers_cleanup
-    transformers[:] = [transformer for transformer in transformers if not _is_ours(transformer)]
-    for event in _EVENTS:
-        callbacks = shell.events.callbacks[event]
-        callbacks[:] = [callback for callback in callbacks if not _is_ours(callback)]
-
-
-def _register_transformer(shell: InteractiveShell) -> None:
-    if arm_cell not in shell.input_transformers_cleanup:
-        shell.input_transformers_cleanup.append(arm_cell)
-
-
-def _is_ours(function: object) -> bool:
-    """Tell whether this package, in this copy or another one, registered `function`."""
-    return getattr(function, "__module__", "").startswith("torchmagic.cells.")
