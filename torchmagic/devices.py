@@ -27,6 +27,7 @@ _MISMATCH = re.compile(
     r"|variable\.set_data\(tensor\)"
 )
 _INDEX = re.compile(r"indices should be either on")
+_NAMED = re.compile(r"\b(?:device|devices,|and|on) ((?:cuda|mps|xpu|meta|hpu|npu|xla|mtia|privateuseone)(?::\d+)?)\b")
 _TO_NUMPY = re.compile(r"can't convert (\S+) device type tensor to numpy")
 
 
@@ -43,6 +44,12 @@ def is_numpy_refusal(error: BaseException | None) -> bool:
 def is_index_refusal(error: BaseException | None) -> bool:
     """Tell whether an index is on an accelerator and what it selects from is not."""
     return error is not None and _INDEX.search(str(error)) is not None
+
+
+def accelerator_named_by(error: BaseException | None) -> str | None:
+    """Return the device beside the host that torch's complaint names."""
+    found = _NAMED.search(str(error)) if error is not None else None
+    return found.group(1) if found is not None else None
 
 
 def device_of(tensor: Any) -> str | None:

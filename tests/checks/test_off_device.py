@@ -816,3 +816,44 @@ net = Net().to("meta")
         'super().__init__(); self.register_buffer("table", torch.randn(5, 8), persistent=False); '
         "self.layer = nn.Linear(8, 8)"
     )
+
+
+HANDED_OVER = {
+    "kept by a partial": (
+        """from functools import partial
+balance = torch.tensor([1.0, 2.0])
+objective = partial(F.cross_entropy, weight=balance)
+loss = objective(torch.randn(4, 2, device=DEV), torch.tensor([0, 1, 0, 1], device=DEV))""",
+        ("balance", 4, None),
+    ),
+    "in a dict of keyword arguments": (
+        """options = dict(weight=torch.tensor([1.0, 2.0]), reduction="sum")
+out = torch.randn(4, 2, device=DEV)
+loss = F.cross_entropy(out, torch.tensor([0, 1, 0, 1], device=DEV), **options)""",
+        ("options['weight']", 3, None),
+    ),
+    "mapped over a list": (
+        """layer = nn.Linear(3, 2).to(DEV)
+rows = [torch.randn(4, 3), torch.randn(4, 3)]
+outs = list(map(layer, rows))""",
+        ("rows[0]", 3, None),
+    ),
+    "named where it is made": (
+        """out = torch.randn(2, 3, device=DEV)
+loss = F.mse_loss(out, target := torch.zeros(2, 3))""",
+        ("target", 2, "loss = F.mse_loss(out, target := torch.zeros(2, 3).to(DEV))"),
+    ),
+    "beside what has no name": (
+        """w = torch.ones(3)
+z = (w * 2) + torch.zeros(3, device=DEV)""",
+        ("w", 2, "z = (w.to(DEV) * 2) + torch.zeros(3, device=DEV)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("cell", "expected"), HANDED_OVER.values(), ids=list(HANDED_OVER))
+def test_what_the_failing_line_is_handed_otherwise(cell: str, expected: tuple[str, int, str | None]) -> None:
+    """It is found where no path of the statement leads to it, and has a fix only where the line itself makes it."""
+    (finding,) = look(SETUP, cell, only=["off-device"]).findings
+
+    assert (finding.subject, finding.line, finding.fix and finding.fix.replacement) == expected

@@ -14,6 +14,45 @@ DEV = torch.device("meta")  # stands in for the accelerator
 )
 
 LEFT = {
+    "tables built on demand and returned by a method": (
+        """
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.known, self.out = 0, nn.Linear(4, 4)
+    def tables(self, x):
+        if x.size(1) > self.known:
+            self.known = x.size(1)
+            angle = torch.outer(torch.arange(self.known, device=x.device), torch.ones(4, device=x.device))
+            self.both = angle.cos(), angle.sin()
+        return self.both
+    def forward(self, x):
+        cos, sin = (t[:x.size(1)] for t in self.tables(x))
+        return self.out(x * cos + x * sin)
+net = nn.Sequential(Rotary(), Rotary())
+net(torch.randn(1, 5, 4))
+net.to(DEV)
+""",
+        [("net[0].both", 9)],
+    ),
+    "a mask built at the first call": (
+        """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.kept = nn.Linear(4, 4), None
+    def mask(self, x):
+        if self.kept is None:
+            self.kept = torch.ones(4, 4, device=x.device).tril()
+        return self.kept
+    def forward(self, x):
+        return self.out(x) * self.mask(x)
+net = Masked()
+net(torch.randn(4, 4))
+net = net.to(DEV)
+""",
+        [("net.kept", 7)],
+    ),
     "named tuple that is unpacked": (
         """
 from typing import NamedTuple
@@ -126,7 +165,7 @@ class Block(nn.Module):
 model = nn.Sequential(Block(), Block())
 model.to(DEV)
 """,
-        [("model[0].rope.cos", 9), ("model[1].rope.cos", 9)],
+        [("model[0].rope.cos", 9)],
     ),
     "tables handed to a function": (
         """
@@ -316,6 +355,64 @@ ref = Ref().to(DEV)
 }
 
 CORRECT = {
+    "built anew for each device": """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.kept, self.where = nn.Linear(4, 4), None, None
+    def mask(self, x):
+        if self.kept is None or self.where != x.device:
+            self.where = x.device
+            self.kept = torch.ones(4, 4, device=x.device).tril()
+        return self.kept
+    def forward(self, x):
+        return self.out(x) * self.mask(x)
+net = Masked()
+net(torch.randn(4, 4))
+net = net.to(DEV)
+""",
+    "built anew at each call": """
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+    def forward(self, x):
+        self.mask = torch.ones(4, 4, device=x.device).tril()
+        return self.out(x) * self.mask
+net = Masked()
+net(torch.randn(4, 4))
+net.to(DEV)
+""",
+    "the last activations, kept to be looked at": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+    def forward(self, x):
+        self.hidden = self.out(x)
+        return self.hidden.relu() + x
+    def sparsity(self):
+        return (self.hidden > 0).float().mean()
+net = Net()
+net(torch.randn(4, 4))
+share = net.sparsity()
+net = net.to(DEV)
+""",
+    "built by a helper that each call runs first": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+    def prepare(self, x):
+        self.waves = x.cos(), x.sin()
+    def forward(self, x):
+        self.prepare(x)
+        cos, sin = self.waves
+        return self.out(x) * cos + sin
+net = Net()
+net(torch.randn(4, 4))
+net.to(DEV)
+""",
     "preparation on the host": """
 class Net(nn.Module):
     def __init__(self):
@@ -490,3 +587,22 @@ def test_what_is_right_where_it_is(cell: str) -> None:
 
     assert [str(finding) for finding in [*report.findings, *report.notes]] == []
     assert report.failures == ()
+
+
+def test_modules_of_one_class_are_one_finding() -> None:
+    """One line of the class is to be changed, however many modules there are."""
+    cell = """class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.scale = torch.ones(3)
+    def forward(self, x):
+        return self.fc(x) * self.scale
+net = nn.Sequential(Scaled(), Scaled(), Scaled()).to(DEV)"""
+    (finding,) = look(SETUP, cell, only=["off-device"]).findings
+
+    assert finding.message == (
+        "`net[0].scale`: a plain attribute, on cpu, while the parameters of `net[0]` are on meta: `.to()` does not "
+        "reach it; register it as a buffer; 2 more of this class have the same"
+    )
+    assert finding.consequences == ("net[1].scale", "net[2].scale")

@@ -38,7 +38,8 @@ class Operand:
     """A path in the failing statement and what it named.
 
     `node` is the path as it stands in the text; `index` tells that it only selects from another tensor; `called` that
-    it is a module being called; `converted` that the text moves it or changes its type first.
+    it is a module being called; `converted` that the text moves it or changes its type first; `within` that it only lies
+    in what `node` names.
     """
 
     node: ast.expr
@@ -48,6 +49,7 @@ class Operand:
     index: bool = False
     called: bool = False
     converted: bool = False
+    within: bool = False
 
 
 @dataclass(frozen=True, eq=False)

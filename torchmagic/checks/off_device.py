@@ -8,9 +8,10 @@ from typing import Any
 from torchmagic.calling.discarded import discarded_conversions
 from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding
+from torchmagic.namespace import Seen
 from torchmagic.placement.added_later import added_after_move
 from torchmagic.placement.at_failure import at_failure, failing_operands
-from torchmagic.placement.attributes import left_in_module
+from torchmagic.placement.attributes import left_in_modules
 from torchmagic.placement.loss_modules import left_in_loss
 from torchmagic.placement.made_in_place import made_in_place
 from torchmagic.placement.misplaced import Misplaced
@@ -63,8 +64,11 @@ class OffDevice(Rule):
     def subjects(self, facts: Facts) -> Iterator[_Subject]:
         """Return what can be judged, with the judge for it: the evidence that knows most about the cause first."""
         self._reported = {id(value) for value in discarded_conversions(facts)}
+        classes: dict[type, list[Seen]] = {}
         for seen in facts.found.of_kind("module"):
-            yield left_in_module, seen
+            classes.setdefault(type(seen.obj), []).append(seen)
+        for alike in classes.values():
+            yield left_in_modules, alike
         for seen in facts.found.of_kind("optimizer"):
             yield left_in_optimizer, seen
         yield lambda known, _: at_failure(known), None

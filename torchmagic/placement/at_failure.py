@@ -12,6 +12,7 @@ from torchmagic.checking.described import described_operands
 from torchmagic.checking.failing_line import FailingLine, Operand, failing_lines, has_name, line_in_cell, name_of
 from torchmagic.findings import Fix
 from torchmagic.namespace import Seen
+from torchmagic.placement.handed_over import handed_over
 from torchmagic.placement.misplaced import Misplaced, device_text, grouped
 from torchmagic.source import SourceText
 from torchmagic.source.edits import replace_all
@@ -24,6 +25,8 @@ class Mismatch:
     line: FailingLine
     strays: tuple[Operand, ...]
     wanted: str
+    there: tuple[Operand, ...] = ()
+    """What is where it has to be."""
 
 
 def failing_operands(facts: Facts) -> list[Operand]:
@@ -40,12 +43,12 @@ def at_failure(facts: Facts) -> Iterator[Misplaced]:
     line, strays, wanted = found.line, found.strays, found.wanted
     names = [_subject(facts, line, operand) for operand in strays]
     device = home_of(strays[0])
-    there = dict.fromkeys(f"`{o.ref}`" for o in line.operands if home_of(o) == wanted and not o.converted)
-    company = list(there)[:2]
+    company = list(dict.fromkeys(f"`{o.ref}`" for o in found.there))[:2]
     if devices.is_numpy_refusal(facts.error):
         fact = f"is on {device}, and numpy reads only memory of the {wanted}; bring it there first"
     else:
-        others = f"{' and '.join(company)} {'are' if len(company) > 1 else 'is'} on {wanted}"
+        there = " and ".join(company) or "what else goes in"
+        others = f"{there} {'are' if len(company) > 1 else 'is'} on {wanted}"
         advice = f"move `{strays[0].ref}`{_where(line)}"
         fact = f"is on {device}, and {others}: this line needs them on one device; {advice}"
     yield Misplaced(
@@ -83,11 +86,11 @@ def _mismatch(facts: Facts) -> Mismatch | None:
     if not is_device_error(facts):
         return None
     to_host = devices.is_numpy_refusal(facts.error)
-    found: list[Mismatch] = []
-    for line in failing_lines(facts):
-        strays, wanted = _strays(facts, line, to_host=to_host)
-        if strays:
-            found.append(Mismatch(line, strays, wanted))
+    lines = failing_lines(facts)
+    found = [m for line in lines if (m := _mismatch_of(facts, line, line.operands, to_host=to_host)) is not None]
+    if not found and not to_host:
+        inside = ((line, (*line.operands, *handed_over(facts, line))) for line in lines)
+        found = [m for line, given in inside if (m := _mismatch_of(facts, line, given, to_host=False)) is not None]
     best = next((m for m in found if has_name(facts, m.line, m.strays[0])), found[0] if found else None)
     if best is None or best.line.frame.is_cell:
         return best
@@ -95,13 +98,22 @@ def _mismatch(facts: Facts) -> Mismatch | None:
     return next(same, best)
 
 
-def _strays(facts: Facts, line: FailingLine, *, to_host: bool) -> tuple[tuple[Operand, ...], str]:
+def _mismatch_of(facts: Facts, line: FailingLine, operands: tuple[Operand, ...], *, to_host: bool) -> Mismatch | None:
+    strays, wanted = _strays(facts, line, operands, to_host=to_host)
+    there = tuple(o for o in operands if home_of(o) == wanted and not o.converted)
+    return Mismatch(line, strays, wanted, there) if strays else None
+
+
+def _strays(
+    facts: Facts, line: FailingLine, operands: tuple[Operand, ...], *, to_host: bool
+) -> tuple[tuple[Operand, ...], str]:
     """Return the operands that have to move, and where to: from the host to the accelerator, except for numpy.
 
     An index goes to what it selects from. Where Python tells which expression failed, its operands are asked first; the
     rest of the statement follows them, but for what a comprehension runs over.
     """
-    counted = _counted(line.operands_running(facts))
+    running = {id(operand) for operand in line.operands_running(facts)}
+    counted = _counted(o for o in operands if id(o) in running or o not in line.operands)
     if devices.is_index_refusal(facts.error):
         away = tuple(o for o in counted if o.index)
         return away, next((home_of(o) for o in counted if not o.index), devices.HOST)
@@ -114,12 +126,13 @@ def _strays(facts: Facts, line: FailingLine, *, to_host: bool) -> tuple[tuple[Op
         return away, devices.HOST
     homes = list(dict.fromkeys(home_of(o) for o in counted))
     accelerators = [home for home in homes if home != devices.HOST]
-    if len(homes) < 2 or not accelerators:
+    other = devices.accelerator_named_by(facts.error) if homes == [devices.HOST] else None
+    if other is None and (len(homes) < 2 or not accelerators):
         return (), ""
-    wanted = _wanted(counted, accelerators)
+    wanted = other or _wanted(counted, accelerators)
     walks = [node.iter for node in ast.walk(line.step.node) if isinstance(node, ast.comprehension)]
     walked = {id(part) for whole in walks for part in ast.walk(whole)}
-    rest = [o for o in _counted(line.operands) if o not in counted and id(o.node) not in walked]
+    rest = [o for o in _counted(operands) if o not in counted and id(o.node) not in walked]
     strays = [o for o in (*counted, *rest) if home_of(o) != wanted and (o.kind == "tensor" or o.called)]
     in_order = sorted(strays, key=lambda o: o.index)
     return _each_once(in_order), wanted
@@ -175,7 +188,7 @@ def _fix(facts: Facts, line: FailingLine, strays: tuple[Operand, ...], wanted: s
     if not line.frame.is_cell:
         return None
     if wanted == devices.HOST:
-        texts = {o.node: f"{grouped(source, o.node)}{_to_numpy(o)}" for o in strays}
+        texts = {o.node: f"{grouped(source, o.node)}{_to_numpy(o)}" for o in strays if not o.within}
     else:
         target = device_here(facts, line, wanted)
         texts = {o.node: f"{grouped(source, o.node)}.to({target})" for o in _all_spellings(line, strays)}
@@ -204,4 +217,5 @@ def device_here(facts: Facts, line: FailingLine, wanted: str) -> str:
 
 def _all_spellings(line: FailingLine, strays: tuple[Operand, ...]) -> list[Operand]:
     ids = {id(o.value) for o in strays}
-    return [o for o in line.operands if id(o.value) in ids and not o.converted]
+    made = [o for o in strays if o not in line.operands]
+    return [o for o in (*line.operands, *made) if id(o.value) in ids and not o.converted and not o.within]

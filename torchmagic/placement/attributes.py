@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torchmagic import devices
@@ -36,8 +36,24 @@ class _Held:
         return any(kind_of_value(stray.value) == "module" for stray in self.strays)
 
 
-def left_in_module(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
-    """Judge the plain attributes of one module."""
+def left_in_modules(facts: Facts, modules: list[Seen]) -> Iterator[Misplaced]:
+    """Judge the plain attributes of the modules of one class; what all of them have in common is told of once."""
+    alike: dict[tuple[str, str, str], list[Misplaced]] = {}
+    for seen in modules:
+        for name, misplaced in _left_in_module(facts, seen):
+            alike.setdefault((name, misplaced.device, misplaced.wanted), []).append(misplaced)
+    for first, *others in alike.values():
+        more = f"; {len(others)} more of this class {'has' if len(others) == 1 else 'have'} the same" if others else ""
+        yield replace(
+            first,
+            fact=f"{first.fact}{more}",
+            objects=tuple(thing for one in (first, *others) for thing in one.objects),
+            consequences=tuple(other.subject for other in others[:5]),
+        )
+
+
+def _left_in_module(facts: Facts, seen: Seen) -> Iterator[tuple[str, Misplaced]]:
+    """Yield the plain attributes of one module that were left behind."""
     module = seen.obj
     if is_from_torch(type(module)) or devices.is_split_on_purpose(module):
         return
@@ -52,7 +68,7 @@ def left_in_module(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
         ]
         held = _Held(seen, name, value, owner, strays)
         if strays and _is_left_behind(facts, held):
-            yield _misplaced(facts, held, home)
+            yield name, _misplaced(facts, held, home)
 
 
 def _home(facts: Facts, seen: Seen) -> str | None:

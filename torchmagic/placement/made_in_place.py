@@ -10,6 +10,7 @@ from torchmagic import devices
 from torchmagic.checking import Facts
 from torchmagic.checking.expressions import live_value
 from torchmagic.checking.failing_line import FailingLine, failing_lines, line_in_cell
+from torchmagic.checking.failing_node import running_expression
 from torchmagic.findings import Fix
 from torchmagic.placement.at_failure import device_here, failing_operands, home_of
 from torchmagic.placement.misplaced import Misplaced
@@ -32,7 +33,8 @@ def made_in_place(facts: Facts) -> Iterator[Misplaced]:
         return
     for line in failing_lines(facts):
         homes = {home_of(o) for o in line.operands if home_of(o)}
-        made = [call for call in _calls(line) if _makes_host_tensor(facts, line, call)]
+        running = running_expression(facts, line.frame, line.step)
+        made = [c for c in _calls(line) if not _encloses(c, running) and _makes_host_tensor(facts, line, c)]
         if len(homes) != 1 or devices.HOST in homes or not made:
             continue
         wanted = homes.pop()
@@ -51,6 +53,11 @@ def made_in_place(facts: Facts) -> Iterator[Misplaced]:
             fix=Fix(text) if text is not None and line.frame.is_cell else None,
         )
         return
+
+
+def _encloses(call: ast.Call, running: ast.AST | None) -> bool:
+    """Tell whether a call had not returned yet when it failed: it is what was running, or waits for it."""
+    return running is not None and any(part is running for part in ast.walk(call))
 
 
 def _calls(line: FailingLine) -> Iterator[ast.Call]:

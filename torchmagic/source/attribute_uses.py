@@ -17,6 +17,7 @@ from torchmagic.source.attribute_names import (
     new_aliases,
     wrapped,
 )
+from torchmagic.source.attribute_renewals import is_renewed
 from torchmagic.source.program import Program
 from torchmagic.source.refs import bare_name
 from torchmagic.source.scopes import Scope, Step
@@ -56,11 +57,15 @@ def attribute_uses(program: Program, attribute: Attribute, *, through: int = 2) 
         names = Names(attribute.classes | {scope.parameters[0]}, set())
         steps = [step for step in program.steps if step.scope is scope]
         moves_something = any(True for step in steps for own in step.own_expressions() for _ in transfers(own))
+        compares = any(map(_compares_devices, steps))
         for step in steps:
+            if is_renewed(program, step, steps, attribute, names.owners):
+                continue
             names.aliases |= new_aliases(step, attribute, names)
             for node, chain in _uses(step, attribute, names):
                 use = _use(program, node, chain, attribute, names)
-                found |= AttributeUses(use.mixed, use.looked_after or (use.mixed and moves_something), read=True)
+                cared = use.looked_after or (use.mixed and moves_something) or compares
+                found |= AttributeUses(use.mixed, cared, read=True)
                 if isinstance(chain[-1], ast.Return):
                     if scope.name in _FORWARD:
                         found |= AttributeUses(mixed=True)  # a layer's result is computed with
@@ -80,7 +85,8 @@ def _use(program: Program, node: ast.expr, chain: list[ast.AST], attribute: Attr
         return AttributeUses()  # another field of the object
     if not _mixes(program, node, chain, attribute, names):
         return AttributeUses()
-    return AttributeUses(mixed=True, looked_after=any(_is_cared_for_inside(program, part) for part in chain))
+    handed = (part for part in chain if getattr(part, "func", None) is not node)  # `self.name(x)` asks for it
+    return AttributeUses(mixed=True, looked_after=any(_is_cared_for_inside(program, part) for part in handed))
 
 
 def is_read_anywhere(program: Program, attribute: Attribute) -> bool:
@@ -149,6 +155,12 @@ def _cares(part: ast.AST) -> bool:
     if isinstance(part, ast.Subscript):
         return any(isinstance(inner, ast.Attribute) and inner.attr == "device" for inner in ast.walk(part.slice))
     return is_transfer(part) or (isinstance(part, ast.Attribute) and part.attr in _PLACES_ITSELF)
+
+
+def _compares_devices(step: Step) -> bool:
+    """Tell whether a statement asks if two devices are the same, as what is built anew for each of them does."""
+    asked = (part for own in step.own_expressions() for part in ast.walk(own) if isinstance(part, ast.Compare))
+    return any("device" in bare_name(part) for test in asked for part in (test.left, *test.comparators))
 
 
 def _is_cared_for_inside(program: Program, part: ast.AST) -> bool:
