@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torchmagic.holdings import Memory
+from torchmagic.holdings import CellMemory, Memory
+from torchmagic.render.memory_change import change_html, change_text
 from torchmagic.render.memory_html import memory_html
 from torchmagic.render.memory_text import memory_text
 
@@ -29,3 +30,19 @@ class MemoryReport(Memory):
         """
         del include, exclude
         return {"text/plain": memory_text(self), "text/html": memory_html(self)}
+
+
+class CellReport(CellMemory):
+    """What a cell under `%%gpumem` did to memory, and how to show it."""
+
+    def __str__(self) -> str:
+        return change_text(self)
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """Give a front end the same words as text and as HTML."""
+        del include, exclude
+        return {"text/plain": change_text(self), "text/html": change_html(self)}

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 def load(shell: InteractiveShell) -> None:
     """Register every magic in `shell`, in place of any copy that is there already."""
     unload(shell)
-    load_torchcheck(shell)
+    # Memory is measured before a report looks around in it.
     load_gpumem(shell)
+    load_torchcheck(shell)
 
 
 def unload(shell: InteractiveShell) -> None:

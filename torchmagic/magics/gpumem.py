@@ -1,14 +1,18 @@
-"""The magic `%gpumem`: where the memory of every device went, by variable name."""
+"""The magics `%gpumem` and `%%gpumem`: where the memory of every device went, and what a cell did to it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
+from torchmagic.cells.lifecycle import Lifecycle
 from torchmagic.cells.own_names import own_names
+from torchmagic.cells.registration import listen, register_transformer
+from torchmagic.cells.stored_source import find_cell_frame, show_as_typed
 from torchmagic.magics.memory_options import MemoryOptions, help_text, options_from, parse
+from torchmagic.magics.memory_request import make_memory_request
 from torchmagic.magics.showing import say, show
 
 if TYPE_CHECKING:
@@ -19,20 +23,43 @@ if TYPE_CHECKING:
 
 @magics_class
 class GpumemMagics(Magics):
-    """The magic."""
+    """The magic, with what it knows of its shell's cells."""
 
     shell: InteractiveShell
 
-    @line_magic
-    def gpumem(self, line: str) -> None:  # noqa: D102 -- its docstring is the help
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.lifecycle = Lifecycle(shell)
+
+    @line_cell_magic
+    def gpumem(self, line: str, cell: str | None = None) -> None:  # noqa: D102 -- its docstring is the help
         parsed = parse(line)
         options = options_from(parsed)
         if parsed.help:
             say(help_text())
+        elif cell is not None:
+            self._run_below(line, cell)
+        elif parsed.cell:
+            self._arm(options)
         else:
             self._look_now(options)
 
     gpumem.__doc__ = help_text()
+
+    def _arm(self, options: MemoryOptions) -> None:
+        """Measure the running cell; once is enough, however often the call stands in a loop."""
+        cell = self.lifecycle.current()
+        if cell is None or cell.request is not None:
+            return
+        frame = find_cell_frame(self.shell.user_ns)
+        if frame is not None:
+            show_as_typed(frame.f_code.co_filename, frame.f_lineno)
+        cell.request = make_memory_request(self.shell, options)
+
+    def _run_below(self, line: str, cell: str) -> None:
+        """Run a cell that reached the magic by another way than its first line, as a cell within the cell."""
+        register_transformer(self.shell)
+        self.shell.run_cell(f"%%gpumem {line}\n{cell}").raise_error()  # type: ignore[no-untyped-call]
 
     def _look_now(self, options: MemoryOptions) -> None:
         report = make_memory_report(self.shell, options)
@@ -67,12 +94,15 @@ def show_memory(shell: InteractiveShell, report: MemoryReport, options: MemoryOp
 
 
 def load_gpumem(shell: InteractiveShell) -> None:
-    """Register the magic."""
-    shell.register_magics(GpumemMagics(shell))
+    """Register the magic, and let the shell tell it of its cells."""
+    magics = GpumemMagics(shell)
+    shell.register_magics(magics)
+    listen(shell, magics.lifecycle)
 
 
 def unload_gpumem(shell: InteractiveShell) -> None:
     """Take the magic away."""
     manager = shell.magics_manager
     manager.registry.pop(GpumemMagics.__name__, None)
-    manager.magics["line"].pop("gpumem", None)
+    for kind in ("line", "cell"):
+        manager.magics[kind].pop("gpumem", None)

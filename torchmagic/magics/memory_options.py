@@ -16,6 +16,7 @@ Show where the memory of every device went, by variable name.
 
   %gpumem [options]            a bar for each device, and who holds its tensors
   %gpumem model optimizer      open these variables, down to modules and layers
+  %%gpumem [options]           run the cell, then show what it did to memory, and which names grew
 """
 
 _MOST_TOP: Final = 1000
@@ -43,6 +44,8 @@ def parse(line: str) -> argparse.Namespace:
         parsed: argparse.Namespace = _PARSER.parse_intermixed_args(words)
     except ValueError as error:
         raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
+    if parsed.cell and parsed.paths:
+        raise UsageError(f"{parsed.paths[0]} has a line of its own: %gpumem {parsed.paths[0]}")
     return parsed
 
 
@@ -72,7 +75,9 @@ def _parser() -> MagicArgumentParser:
     add("--top", type=int, default=10, metavar="N", help="show this many holders of each device (10 if left out)")
     add("--text", action="store_true", help="show text, also where HTML could be shown")
     add("-o", "--output", metavar="NAME", help="keep the report in this variable")
-    add("-h", "--help", action="store_true", help="show this help")
+    add("-h", "--help", action="store_true", help="show this help; the cell does not run")
+    # What the first line of a cell becomes; see torchmagic.cells.transformer.
+    add("--cell", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 

@@ -36,7 +36,7 @@ class Host:
             name=name,
             total_bytes=total,
             used_bytes=used,
-            process_bytes=self._process_bytes(),
+            process_bytes=self.process_bytes(),
             peak_bytes=self._peak_bytes(),
             remarks=tuple(remarks),
         )
@@ -49,7 +49,7 @@ class Host:
         memory = asked(self._psutil.virtual_memory) if self._psutil is not None else None
         return (None, None) if memory is None else (int(memory.total), int(memory.total - memory.available))
 
-    def _process_bytes(self) -> int | None:
+    def process_bytes(self) -> int | None:
         """Return the resident bytes of this process that no file backs: the others the system can take back."""
         told = _kilobytes(self._proc / "self" / "status")
         if "RssAnon" in told:
@@ -67,11 +67,6 @@ class Host:
             return None
         # Kilobytes, but for macOS, by the manual pages of getrusage.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def resident_bytes(proc: Path = PROC) -> int | None:
-    """Return the resident bytes of this process that no file backs, quickly enough to be asked all the time."""
-    return Host(proc)._process_bytes()  # noqa: SLF001 -- of this module
 
 
 def _imported() -> Any:

@@ -33,22 +33,26 @@ COLOURS: Final[dict[PartKind, str]] = {
 }
 """Colours that are seen on white and on black; what is free is the page with a shade over it."""
 
-_QUIET: Final = "opacity:.75"
+QUIET: Final = "opacity:.75"
 _SHADE: Final = "rgba(127,127,127,.1)"
-_CELL: Final = "padding:.1em .8em .1em 0;border:0;background:none;text-align:left;vertical-align:top"
-_NUMBER: Final = f"{_CELL};text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
+CELL: Final = "padding:.1em .8em .1em 0;border:0;background:none;text-align:left;vertical-align:top"
+NUMBER: Final = f"{CELL};text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
 
 
 def memory_html(memory: Memory, top: int = MOST_HOLDERS) -> str:
     """Return a look as HTML."""
     page = memory_page(memory, top)
-    tails = "".join(f" · {escape(tail)}" for tail in page.tails)
-    title = (
-        f'<p role="heading" aria-level="3" style="margin:0 0 .4em;font-weight:600">{escape(page.title)}'
-        f'<span style="font-weight:400;{_QUIET}">{tails}</span></p>'
+    remarks = [quiet(html_of(remark)) for remark in page.remarks]
+    return framed([title(page.title, page.tails), *(device_html(section) for section in page.devices), *remarks])
+
+
+def title(text: str, tails: Sequence[str] = ()) -> str:
+    """Return the first line, whose tails are quieter. No <h3>: JupyterLab would list it in the table of contents."""
+    faint = "".join(f" · {escape(tail)}" for tail in tails)
+    return (
+        f'<p role="heading" aria-level="3" style="margin:0 0 .4em;font-weight:600">{escape(text)}'
+        f'<span style="font-weight:400;{QUIET}">{faint}</span></p>'
     )
-    remarks = [_quiet(_written(remark)) for remark in page.remarks]
-    return framed([title, *(device_html(section) for section in page.devices), *remarks])
 
 
 def framed(parts: Iterable[str]) -> str:
@@ -59,11 +63,11 @@ def framed(parts: Iterable[str]) -> str:
 def device_html(section: DeviceSection, below_bar: str = "") -> str:
     """Return one device; `below_bar` is HTML that stands between the bar and its parts."""
     facts = "".join(f" · {escape(fact)}" for fact in section.facts)
-    name = f'<p style="margin:.6em 0 .2em"><b>{escape(section.name)}</b><span style="{_QUIET}">{facts}</span></p>'
-    rest = _quiet(_written(section.rest)) if section.rest else ""
-    remarks = "".join(_quiet(_written(remark)) for remark in section.remarks)
-    parts = _table(_part_row(part) for part in section.parts)
-    holders = _table(_holder_row(row) for row in section.holders) if section.holders else ""
+    name = f'<p style="margin:.6em 0 .2em"><b>{escape(section.name)}</b><span style="{QUIET}">{facts}</span></p>'
+    rest = quiet(html_of(section.rest)) if section.rest else ""
+    remarks = "".join(quiet(html_of(remark)) for remark in section.remarks)
+    parts = table(_part_row(part) for part in section.parts)
+    holders = table(_holder_row(row) for row in section.holders) if section.holders else ""
     return f"{name}{bar_html(section.parts)}{below_bar}{parts}{holders}{rest}{remarks}"
 
 
@@ -86,33 +90,36 @@ def _part_row(part: PartRow) -> str:
     swatch = f"display:inline-block;width:.8em;height:.8em;border-radius:2px;background:{COLOURS[part.kind]}"
     label = f'<span style="{swatch}"></span> {escape(part.label)}'
     return (
-        f'<tr style="background:none"><td style="{_CELL};white-space:nowrap">{label}</td>'
-        f'<td style="{_NUMBER}">{escape(part.amount)}</td>'
-        f'<td style="{_CELL};{_QUIET}">{_written(part.hint)}</td></tr>'
+        f'<tr style="background:none"><td style="{CELL};white-space:nowrap">{label}</td>'
+        f'<td style="{NUMBER}">{escape(part.amount)}</td>'
+        f'<td style="{CELL};{QUIET}">{html_of(part.hint)}</td></tr>'
     )
 
 
 def _holder_row(row: HolderRow) -> str:
     indent = f"padding-left:{1.2 * row.depth:.1f}em"
-    words = " · ".join(text for text in (escape(row.split), _written(row.note)) if text)
+    words = " · ".join(text for text in (escape(row.split), html_of(row.note)) if text)
     return (
-        f'<tr style="background:none"><td style="{_CELL};{indent}">{_written(row.path)}</td>'
-        f'<td style="{_NUMBER}">{escape(row.amount)}</td>'
-        f'<td style="{_NUMBER};{_QUIET}">{escape(row.share)}</td>'
-        f'<td style="{_CELL};{_QUIET}">{words}</td></tr>'
+        f'<tr style="background:none"><td style="{CELL};{indent}">{html_of(row.path)}</td>'
+        f'<td style="{NUMBER}">{escape(row.amount)}</td>'
+        f'<td style="{NUMBER};{QUIET}">{escape(row.share)}</td>'
+        f'<td style="{CELL};{QUIET}">{words}</td></tr>'
     )
 
 
-def _table(rows: Iterable[str]) -> str:
+def table(rows: Iterable[str]) -> str:
+    """Return rows as a table that is not taken for one of numbers and stripes."""
     style = "border-collapse:collapse;border:0;margin:.2em 0 .5em;font-size:inherit;table-layout:auto"
     return f'<table style="{style}"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _quiet(inner: str) -> str:
-    return f'<p style="margin:.2em 0 0;{_QUIET}">{inner}</p>'
+def quiet(inner: str) -> str:
+    """Return a line that stands back."""
+    return f'<p style="margin:.2em 0 0;{QUIET}">{inner}</p>'
 
 
-def _written(sentence: Sentence) -> str:
+def html_of(sentence: Sentence) -> str:
+    """Return a sentence with its code as code."""
     return "".join(_code(piece) if isinstance(piece, Code) else escape(piece) for piece in sentence)
 
 

@@ -144,11 +144,17 @@ def _row(holder: Holder, whole: int, depth: int) -> HolderRow:
     note: Sentence = marked(holder.note)
     if holder.elsewhere:
         note = (*note, *_elsewhere(holder.elsewhere))
-    word, _, function = holder.path.partition(" ")
-    path: Sentence = (Code(cut(visible(holder.path), _LONGEST_PATH)),)
-    if function:
-        path = (f"{word} ", Code(cut(visible(function), _LONGEST_PATH)))
-    return HolderRow(depth, path, size(holder.bytes), percent(holder.bytes, whole), _split(holder.split), note)
+    return HolderRow(
+        depth, named(holder.path), size(holder.bytes), percent(holder.bytes, whole), _split(holder.split), note
+    )
+
+
+def named(path: str) -> Sentence:
+    """Return a holder's path as code; of "frame train" the name of the function is."""
+    word, _, function = path.partition(" ")
+    if word == "frame" and function:
+        return (f"{word} ", Code(cut(visible(function), _LONGEST_PATH)))
+    return (Code(cut(visible(path), _LONGEST_PATH)),)
 
 
 def _elsewhere(elsewhere: Mapping[str, int]) -> Sentence:

@@ -1,0 +1,71 @@
+"""What `%%gpumem` asks of a cell: measure before it runs, and tell when it ends what it did."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from torchmagic.cells.own_names import own_names
+from torchmagic.magics.showing import say, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+    from torchmagic.magics.memory_options import MemoryOptions
+    from torchmagic.measuring import MemoryWatch
+
+_LONGEST_REASON: Final = 120
+
+
+@dataclass(frozen=True)
+class MemoryRequest:
+    """The wish to know what one cell does to memory."""
+
+    shell: InteractiveShell
+    options: MemoryOptions
+    watch: MemoryWatch
+
+    def end(self, result: ExecutionResult | None) -> None:
+        """Show what the cell did, whatever it ended with."""
+        del result
+        with guarded():
+            from torchmagic.render.memory_change import change_html, change_text
+
+            report = self.watch.end()
+            if self.options.output is not None:
+                self.shell.user_ns[self.options.output] = report
+            top = self.options.top
+            if self.options.text:
+                say(change_text(report, top))
+            else:
+                show(self.shell, lambda: change_text(report, top), lambda: change_html(report, top))
+
+    def drop(self) -> None:
+        """Stop measuring; nobody will be told."""
+        with guarded():
+            self.watch.drop()
+
+
+def make_memory_request(shell: InteractiveShell, options: MemoryOptions) -> MemoryRequest | None:
+    """Measure before the cell's code, and return the request for a report after it; None when that failed."""
+    # An interrupt is meant for the cell, whose code is about to run.
+    with guarded((Exception,)):
+        from torchmagic.measuring import MemoryWatch
+
+        watch = MemoryWatch(shell.user_ns, own_names(shell))
+        watch.begin()
+        return MemoryRequest(shell, options, watch)
+    return None
+
+
+@contextmanager
+def guarded(kinds: tuple[type[BaseException], ...] = (Exception, KeyboardInterrupt)) -> Iterator[None]:
+    """Turn what goes wrong in a report into one line, so that the cell's own outcome stands."""
+    try:
+        yield
+    except kinds as error:
+        first_line = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
+        say(f"gpumem: the report failed: {type(error).__name__}: {first_line}".rstrip(": "))
