@@ -19,6 +19,7 @@ LEVELS = {
     "values": 1,
     "render": 1,
     "autograd_graph": 2,
+    "tracing": 2,
     "report": 2,
     "memory_report": 2,
     "checking": 3,

@@ -39,7 +39,8 @@ class Finding:
     `others` are the paths of the other holders or the counterpart. `evidence` holds plain numbers, words and lists.
     `consequences` are paths that are wrong only because the subject is. `earlier` marks findings about names that the
     checked cell neither assigned nor changed. `operands` describes, name by name, what stands on the line that failed.
-    `explains` marks what says why the cell ended with its error: it is shown whatever its level.
+    `explains` marks what says why the cell ended with its error: it is shown whatever its level. `details` are further
+    sentences for whoever unfolds the finding.
     """
 
     rule: str
@@ -55,6 +56,7 @@ class Finding:
     earlier: bool = False
     operands: Mapping[str, str] = field(default_factory=dict)
     explains: bool = False
+    details: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as values that `json` can write."""
@@ -72,6 +74,7 @@ class Finding:
             "earlier": self.earlier,
             "operands": dict(self.operands),
             "explains": self.explains,
+            "details": list(self.details),
         }
 
 
@@ -99,6 +102,18 @@ class Looked:
 
 
 @dataclass(frozen=True)
+class Followed:
+    """How many operations of the cell were followed, and how many times as long as without that it took, roughly."""
+
+    operations: int
+    slowdown: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as values that `json` can write."""
+        return {"operations": self.operations, "slowdown": self.slowdown}
+
+
+@dataclass(frozen=True)
 class Lesson:
     """What a rule teaches: its name, the one-sentence summary, the reasons, and a bad and a good cell."""
 
@@ -118,7 +133,7 @@ class Inspection:
     comment or an option silenced.
     `skipped` says, a sentence each, what was not looked at and why; `failures` names rules that failed.
     `source_lines` are the lines of the checked cell, so that a fix can be shown beside the line it replaces. `failed`
-    says that the cell ended with an error.
+    says that the cell ended with an error. `followed` is there when the cell ran under `--trace`.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -131,6 +146,7 @@ class Inspection:
     source_lines: tuple[str, ...] = ()
     lessons: Mapping[str, Lesson] = field(default_factory=dict)
     failed: bool = False
+    followed: Followed | None = None
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -149,4 +165,5 @@ class Inspection:
             "looked": self.looked.to_dict(),
             "skipped": list(self.skipped),
             "failures": list(self.failures),
+            "followed": None if self.followed is None else self.followed.to_dict(),
         }

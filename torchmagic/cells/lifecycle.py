@@ -20,6 +20,9 @@ class Request(Protocol):
     def end(self, result: ExecutionResult | None) -> None:
         """Do it. `result` is None when IPython has none, as after an interrupted `await`."""
 
+    def drop(self) -> None:
+        """Let go of what was begun for it: the cell ends, and nobody wants it any more."""
+
 
 @dataclass
 class OpenCell:
@@ -33,6 +36,12 @@ class OpenCell:
     def raw_cell(self) -> str:
         """The cell as typed."""
         return self.info.raw_cell or ""
+
+    def drop(self) -> None:
+        """Let the cell end without its request."""
+        request, self.request = self.request, None
+        if request is not None:
+            request.drop()
 
 
 class _Stack(threading.local):
@@ -78,7 +87,7 @@ class Lifecycle:
         """Let the cell that is running now end without the standing request."""
         for cell in self._stack.cells:
             if cell.standing:
-                cell.request = None
+                cell.drop()
 
     def pre_run_cell(self, info: ExecutionInfo) -> None:
         """Note that a cell starts."""
@@ -96,12 +105,16 @@ class Lifecycle:
         if index is None:
             return
         request = cells[index].request
+        for inner in cells[index + 1 :]:
+            inner.drop()
         del cells[index:]
         if request is not None:
             request.end(result)
 
     def forget(self) -> None:
         """Forget every cell and the standing request."""
+        for cell in self._stack.cells:
+            cell.drop()
         self._stack = _Stack()
         self._standing = None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from torchmagic.cells.transformer import line_as_typed
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+
+_OLD_NAME: Final = re.compile(r"<ipython-input-(?P<number>\d+)-")
+"""How IPython 7 names the code of a cell."""
 
 
 def find_cell_frame(namespace: dict[str, Any]) -> FrameType | None:
@@ -33,6 +38,15 @@ def find_filename(shell: InteractiveShell, result: ExecutionResult) -> str | Non
     number = shell.execution_count if result.execution_count is None else result.execution_count
     filename: str = shell.compile.get_code_name(raw, code, number)
     return filename if filename in linecache.cache else None
+
+
+def title_of(shell: InteractiveShell, filename: str) -> str:
+    """Return the name by which people know the cell that was compiled under `filename`, such as `In[3]`, or nothing."""
+    number = getattr(shell.compile, "_filename_map", {}).get(filename)
+    old = _OLD_NAME.match(filename)
+    if number is None and old is not None:
+        number = old["number"]
+    return f"In[{number}]" if number is not None else ""
 
 
 def text_of_other_code(shell: InteractiveShell, raw_cell: str, filename: str) -> str | None:

@@ -6,18 +6,21 @@ import dataclasses
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchmagic.checking.facts import Facts
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.rule import Rule, rules
-from torchmagic.findings import LEVELS, Finding, Level, Looked, at_least
+from torchmagic.findings import LEVELS, Finding, Followed, Level, Looked, at_least
 from torchmagic.namespace import Namespace, Snapshot, undisturbed, walk
 from torchmagic.report import Report
 from torchmagic.source import SourceText
 from torchmagic.source.text import EVERY_RULE
+
+if TYPE_CHECKING:
+    from torchmagic.tracing.trace import Trace
 
 _NO_TORCH = "torch has not been imported, so there is nothing of PyTorch to look at"
 _LONGEST_FAILURE = 120
@@ -36,6 +39,8 @@ def check(
     filename: str = "<source>",
     hidden: Collection[str] = (),
     memory: Memory | None = None,
+    trace: Trace | None = None,
+    title_of: Callable[[str], str] | None = None,
 ) -> Report:
     """Look for mistakes among the variables of a namespace; see `torchmagic.check`.
 
@@ -51,6 +56,8 @@ def check(
         filename: the name the code was compiled under, which its functions carry.
         hidden: variables that are not the user's.
         memory: what earlier reports showed; findings that still stand are then counted instead of repeated.
+        trace: what a watch saw while the code ran; it is forgotten with the look.
+        title_of: the name people know a file by, such as `In[3]` for a cell; empty when it has none.
 
     Raises:
         ValueError: a rule, level or device that does not exist.
@@ -65,13 +72,24 @@ def check(
         _require_device(device)
         found = walk(namespace, hidden=hidden)
         text = SourceText.read(source, filename) if source is not None else None
-        facts = Facts(found, source=text, error=error, before=before, device=device, memory=memory)
+        facts = Facts(
+            found,
+            source=text,
+            error=error,
+            before=before,
+            device=device,
+            memory=memory,
+            trace=trace,
+            title_of=title_of,
+        )
         try:
-            found.skipped += _unheard(chosen, text)
+            found.skipped += [*_unheard(chosen, text), *(trace.unseen if trace is not None else ())]
             raw, failures = _run(chosen, facts)
             return _report(facts, raw, failures, level, time.perf_counter() - start)
         finally:
             facts.forget()
+            if trace is not None:
+                trace.forget()
 
 
 def choose_rules(only: Iterable[str], ignore: Iterable[str]) -> dict[str, type[Rule]]:
@@ -168,6 +186,7 @@ def _report(facts: Facts, raw: list[Finding], failures: list[str], level: Level,
         source_lines=source.lines if source is not None else (),
         lessons=lessons,
         failed=issubclass(type(facts.error), Exception),  # an interrupt is no failure
+        followed=Followed(facts.trace.operations, facts.trace.slowdown) if facts.trace is not None else None,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchmagic.checking.memory import Memory
 from torchmagic.checking.usercode import earlier_texts, is_text_of
@@ -19,6 +19,9 @@ from torchmagic.namespace.resolve import MISSING, get_attribute, resolve
 from torchmagic.source import ANY, Program, Ref, Scope, SourceText, Write
 from torchmagic.source.program import CLASS, CLOSURE
 from torchmagic.source.user_files import is_user_file
+
+if TYPE_CHECKING:
+    from torchmagic.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Facts:
         before: what was noted before the cell ran.
         device: the device that tensors should be on, when the user said so.
         memory: what earlier reports read and showed.
+        trace: what a watch saw of the cell's operations.
+        title_of: the name people know a file by, such as `In[3]` for a cell; empty when it has none.
     """
 
     def __init__(
@@ -53,6 +58,8 @@ class Facts:
         before: Snapshot | None = None,
         device: str | None = None,
         memory: Memory | None = None,
+        trace: Trace | None = None,
+        title_of: Callable[[str], str] | None = None,
     ) -> None:
         self.found = found
         self.source = source
@@ -60,6 +67,8 @@ class Facts:
         self.before = before
         self.device = device
         self.memory = memory
+        self.trace = trace
+        self.title_of = title_of or (lambda _filename: "")
         self.at_end: list[Callable[[], None]] = []
         """What to call when the look is over, for those who build cycles out of the user's objects."""
         self._writes_by_place: dict[int, list[Write]] = {}

@@ -9,6 +9,7 @@ from torchmagic.checking import Facts, Rule
 from torchmagic.findings import Finding, Fix, Level
 from torchmagic.nonfinite.advice import blame_words
 from torchmagic.nonfinite.outbreaks import Outbreak, Outbreaks
+from torchmagic.nonfinite.told import HOW_TO_TRACE, Told, told_by_trace
 from torchmagic.source.repairs import clamped, clamped_argument
 from torchmagic.values import Counts
 
@@ -48,14 +49,18 @@ class NonFinite(Rule):
         root, counts = subject.root, subject.root.counts
         level: Level = "note" if not subject.harmful else "error" if subject.training else "warning"
         fix = _fix(facts, subject)
+        told = told_by_trace(facts, subject, fix) if subject.harmful else None
+        if told is None:
+            told = Told(subject.line, subject.cause, _reason_words(subject, fix), _hint(facts, subject))
         yield Finding(
             rule=self.name(),
             level=level,
             subject=root.subject,
-            line=subject.line,
-            cause=subject.cause,
-            message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{_reason_words(subject, fix)}",
-            fix=fix,
+            line=told.line,
+            cause=told.cause,
+            message=f"`{root.subject}`: {_count_words(counts)}{_reach_words(subject)}{told.reason}",
+            fix=fix if told.line == subject.line else None,
+            details=told.details,
             evidence={
                 "nan": counts.nan,
                 "inf": counts.positive,
@@ -63,6 +68,7 @@ class NonFinite(Rule):
                 "count": counts.total,
                 "first": list(counts.first) if counts.first is not None else None,
                 "operation": subject.suspect.hazard.name if subject.suspect is not None else None,
+                **told.evidence,
             },
             consequences=tuple(_reached(subject)),
         )
@@ -76,6 +82,13 @@ def _fix(facts: Facts, subject: Outbreak) -> Fix | None:
     if str(getattr(subject.root.obj, "dtype", "")) == "torch.float16":
         return None  # the bound would be rounded to 0
     return clamped(facts.source, suspect.hazard)
+
+
+def _hint(facts: Facts, subject: Outbreak) -> tuple[str, ...]:
+    """Say how to find the operation, where something that operations made goes back to this cell."""
+    computed = any(value.role != "array" for value in (subject.root, *subject.reached))
+    wanted = subject.harmful and subject.line is not None and computed and facts.trace is None
+    return (HOW_TO_TRACE,) if wanted and facts.source is not None else ()
 
 
 def _count_words(counts: Counts) -> str:

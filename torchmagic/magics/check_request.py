@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from torchmagic.cells.own_names import own_names
 from torchmagic.cells.python_text import python_text
-from torchmagic.cells.stored_source import find_filename
+from torchmagic.cells.stored_source import find_filename, title_of
 from torchmagic.findings import at_least
+from torchmagic.magics.following import Following, begin_to_follow
 from torchmagic.magics.showing import say, show
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class CheckRequest:
 
     `raw_cell` is the cell as typed, and `filename` the name under which it was compiled, if that is known already.
     `before` is what the engine noted of the namespace before the cell's code, and `memory` what was shown after
-    earlier cells, if that counts.
+    earlier cells, if that counts. `following` follows the cell's operations.
     """
 
     shell: InteractiveShell
@@ -49,12 +50,14 @@ class CheckRequest:
     filename: str | None
     before: Any
     memory: Any
+    following: Following | None = None
 
     def end(self, result: ExecutionResult | None) -> None:
         """Report on the cell, which ended with `result`, and let it fail if it has findings and must not.
 
         There is no result when the cell was interrupted while it awaited something.
         """
+        trace = self.following.end() if self.following is not None else None
         if result is not None and result.error_before_exec is not None and self.filename is None:
             # No code of the cell has come as far as to tell its name, so none ran.
             return
@@ -68,6 +71,7 @@ class CheckRequest:
                 error=None if result is None else result.error_in_exec or result.error_before_exec,
                 before=self.before,
                 memory=self.memory,
+                trace=trace,
                 **({} if filename is None else {"filename": filename}),
             )
             error = strict_error(report) if self.options.strict else None
@@ -76,6 +80,11 @@ class CheckRequest:
             result.error_in_exec = error
             self.shell.last_execution_succeeded = False
             self.shell.showtraceback((StrictError, error, None))
+
+    def drop(self) -> None:
+        """Stop following the cell; there will be no report."""
+        if self.following is not None:
+            self.following.end()
 
 
 def make_request(
@@ -88,14 +97,24 @@ def make_request(
         from torchmagic.checking import take_snapshot
 
         before = take_snapshot(shell.user_ns, hidden=own_names(shell))
-    return CheckRequest(shell, options, raw_cell, filename, before, memory)
+    following = None
+    if options.trace:
+        with guarded((Exception,)):
+            following = begin_to_follow(shell)
+    return CheckRequest(shell, options, raw_cell, filename, before, memory, following)
 
 
 def make_report(shell: InteractiveShell, options: Options, **about_the_cell: Any) -> Report:
     """Check the user's namespace, show the report, and keep it if it has a name to be kept under."""
     from torchmagic.checking import check
 
-    report: Report = check(shell.user_ns, hidden=own_names(shell), **options.for_check(), **about_the_cell)
+    report: Report = check(
+        shell.user_ns,
+        hidden=own_names(shell),
+        title_of=lambda filename: title_of(shell, filename),
+        **options.for_check(),
+        **about_the_cell,
+    )
     if options.output is not None:
         shell.user_ns[options.output] = report
     show(shell, lambda: str(report), lambda: str(report._repr_mimebundle_()["text/html"]))

@@ -42,6 +42,7 @@ class Options:
     ignore: tuple[str, ...] = ()
     level: Level = "warning"
     strict: bool = False
+    trace: bool = False
     output: str | None = None
 
     def for_check(self) -> dict[str, Any]:
@@ -97,6 +98,7 @@ def options_from(parsed: argparse.Namespace) -> Options:
         ignore=_names(parsed.ignore),
         level=parsed.level,
         strict=parsed.strict,
+        trace=parsed.trace,
         output=output,
     )
     if options.device or options.only or options.ignore:
@@ -132,6 +134,12 @@ def _parser() -> MagicArgumentParser:
     add("action", nargs="?", help=argparse.SUPPRESS)
     add("rule", nargs="?", help=argparse.SUPPRESS)
     add("-d", "--device", help="where tensors should be, such as cuda; inferred when left out")
+    add(
+        "-t",
+        "--trace",
+        action="store_true",
+        help="follow the cell operation by operation: where was the first NaN born?",
+    )
     add("--only", action="append", default=[], metavar="RULES", help="run these rules alone: RULE[,RULE]")
     add("--ignore", action="append", default=[], metavar="RULES", help="leave these rules out: RULE[,RULE]")
     add(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from torchmagic.cells.lifecycle import Lifecycle
@@ -44,6 +45,10 @@ class TorchcheckMagics(Magics):
             self._run_below(line, cell)
         elif parsed.cell:
             self._arm(options)
+        elif parsed.trace and parsed.action != "on":
+            raise UsageError(
+                "--trace follows a cell while it runs: %%torchcheck --trace above it, or %torchcheck on --trace"
+            )
         elif parsed.action is None:
             self._check_now(options)
         elif parsed.action == "on":

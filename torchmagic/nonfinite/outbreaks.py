@@ -15,7 +15,7 @@ from torchmagic.nonfinite.poison import Node, Poison
 
 @dataclass(frozen=True)
 class Outbreak:
-    """A root and what it reached. `suspect` is the operation of the text to blame."""
+    """A root and what it reached. `suspect` is the operation of the text to blame; `lines` define the root."""
 
     root: BadValue
     cause: Cause | None
@@ -25,6 +25,8 @@ class Outbreak:
     reached: tuple[BadValue, ...]
     suspect: Suspect | None = None
     growth: Growth | None = None
+    lines: frozenset[int] = frozenset()
+    is_clipped_norm: bool = False
 
 
 class Outbreaks:
@@ -121,6 +123,8 @@ class Outbreaks:
             reached=(*root.values[1:], *reached),
             suspect=blamed if cause == "design" else None,
             growth=growth if cause == "explosion" else None,
+            lines=frozenset(d.line for d in root.definitions if d.line is not None),
+            is_clipped_norm=is_clipped_norm(root),
         )
 
     def _shares_statement(self, node: Node, root: Node) -> bool:

@@ -13,7 +13,7 @@ from torchmagic.render.words import Code, Sentence, count, cut, duration, listed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from torchmagic.findings import Finding, Inspection, Lesson, Level, Looked
+    from torchmagic.findings import Finding, Followed, Inspection, Lesson, Level, Looked
 
 MOST_ENTRIES: Final = 20
 """Findings shown one by one; the rest are counted. A screenful is read, a thousand lines are not."""
@@ -93,6 +93,8 @@ def _verdict(inspection: Inspection, here: int, earlier: int) -> str:
 
 def _tails(inspection: Inspection) -> tuple[str, ...]:
     tails = [_looked_at(inspection.looked), duration(inspection.looked.seconds)]
+    if inspection.followed is not None:
+        tails.append(_followed(inspection.followed))
     if inspection.still_standing == 1:
         tails.append("1 earlier finding still stands")
     elif inspection.still_standing:
@@ -100,6 +102,12 @@ def _tails(inspection: Inspection) -> tuple[str, ...]:
     if inspection.silenced:
         tails.append(f"{inspection.silenced:,} silenced")
     return tuple(tails)
+
+
+def _followed(followed: Followed) -> str:
+    """Say what following the cell cost; below a tenth it is not told from noise."""
+    told = f", which made the cell take about {followed.slowdown:.1f} times as long"
+    return f"{count(followed.operations, 'operation')} followed{told if followed.slowdown >= 1.1 else ''}"
 
 
 def _looked_at(looked: Looked) -> str:
@@ -165,6 +173,7 @@ def _details(finding: Finding, source_lines: Sequence[str]) -> tuple[Block, ...]
             blocks.append(Paragraph(_said(finding.fix.caveat)))
     if finding.operands:
         blocks.append(Paragraph(("Where it failed: ", *_operands(finding.operands), ".")))
+    blocks += [Paragraph(_said(sentence)) for sentence in finding.details]
     others = [name for name in finding.others if f"`{name}`" not in finding.message and name not in finding.operands]
     if others:
         blocks.append(Paragraph(("Also involved: ", *listed(others), ".")))

@@ -1,0 +1,77 @@
+"""What a finding says beyond its count: line, cause and reason, as the trace has it where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from torchmagic.checking.facts import Facts
+from torchmagic.findings import Fix
+from torchmagic.nonfinite.advice import blame_words
+from torchmagic.nonfinite.causes import Cause
+from torchmagic.nonfinite.outbreaks import Outbreak
+from torchmagic.nonfinite.trace_words import birth_words, read_words, tale_details
+from torchmagic.nonfinite.traced import Tale, tale_of
+from torchmagic.source.repairs import clamped_argument
+from torchmagic.tracing.names import spelled
+from torchmagic.values import Counts
+
+HOW_TO_TRACE: Final = "To see the operation it was born in, run the cell again with `%%torchcheck --trace`."
+
+
+@dataclass(frozen=True)
+class Told:
+    """The changing parts of a finding. `reason` goes on from the count, and begins with a semicolon where it is any."""
+
+    line: int | None
+    cause: Cause | None
+    reason: str
+    details: tuple[str, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def told_by_trace(facts: Facts, outbreak: Outbreak, fix: Fix | None) -> Told | None:
+    """Return what the trace tells of an outbreak, or None when it does not know it."""
+    tale = tale_of(facts, outbreak)
+    if tale is None:
+        return None
+    details = tuple(tale_details(facts, tale))
+    evidence = _evidence(tale)
+    if tale.cause == "data":
+        line = outbreak.line if outbreak.cause == "data" and outbreak.line is not None else tale.line
+        return Told(line, "data", f"; {read_words(tale)}", details, evidence)
+    keeps_line = tale.line is None or (tale.cause == "explosion" and outbreak.is_clipped_norm)
+    line = outbreak.line if keeps_line else tale.line
+    return Told(line, tale.cause, f"; {birth_words(facts, tale)}{_way_out(outbreak, tale, fix)}", details, evidence)
+
+
+def _way_out(outbreak: Outbreak, tale: Tale, fix: Fix | None) -> str:
+    """Return the advice that fits the operation: the text's, where the text blames the same line."""
+    if tale.cause == "explosion":
+        return ": lower the learning rate, clip gradients or start smaller"
+    suspect = outbreak.suspect
+    if suspect is None or suspect.line != tale.line:
+        return ""
+    repair = clamped_argument(suspect.hazard) if fix is not None else None
+    advice = blame_words(suspect, repair).rpartition(": `")[0] if repair is not None else blame_words(suspect, None)
+    way_out = advice.partition(": ")[2] or advice
+    return f". {way_out[0].upper()}{way_out[1:]}" + (f": `{repair}`" if repair is not None else "")
+
+
+def _evidence(tale: Tale) -> dict[str, Any]:
+    origin, counts = tale.origin, tale.origin.counts
+    found: dict[str, Any] = {
+        "operation": spelled(origin.operation),
+        "born": origin.kind,
+        "backward_line": tale.backward_line,
+        "way": [spelled(event.operation) for event in tale.way],
+        "backward_passes": origin.step,
+        "operands": {operand.name: operand.words for operand in origin.operands if operand.name},
+    }
+    if isinstance(counts, Counts) and counts.first is not None:
+        found["first_in_operation"] = list(counts.first)
+    if tale.growth is not None:
+        found["growth"] = list(tale.growth.numbers)
+        found["left_the_ground"] = tale.growth.left_the_ground
+    return found

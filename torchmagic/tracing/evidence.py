@@ -1,0 +1,136 @@
+"""Which values of an operand explain a result that is not finite: zeros of a logarithm, a row masked everywhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from torchmagic.tracing.lineage import is_tensor
+
+
+class Test(NamedTuple):
+    """Values to blame: what they are, in words, and how they are found."""
+
+    words: str
+    finds: Callable[[Any], Any]
+
+
+_ZERO: Final = Test("exactly 0", lambda v: v == 0)
+_NEGATIVE: Final = Test("below 0", lambda v: v < 0)
+_OUTSIDE: Final = Test("outside -1 to 1", lambda v: v.abs() > 1)
+_AT_ONE: Final = Test("1 or -1", lambda v: v.abs() == 1)
+_INFINITE: Final = Test("+Inf", lambda v: v == math.inf)
+
+_FIRST: Final[dict[str, tuple[Test, ...]]] = {
+    **dict.fromkeys(("log", "log2", "log10", "logit"), (_ZERO, _NEGATIVE)),
+    **dict.fromkeys(("sqrt",), (_NEGATIVE,)),
+    **dict.fromkeys(("rsqrt",), (_NEGATIVE, _ZERO)),
+    **dict.fromkeys(("acos", "asin", "atanh"), (_OUTSIDE, _AT_ONE)),
+    "reciprocal": (_ZERO,),
+}
+"""Tests of the first operand, by the operation's name without a final underscore."""
+
+_SECOND: Final[dict[str, tuple[Test, ...]]] = {
+    **dict.fromkeys(("div", "true_divide", "_foreach_div"), (_ZERO,)),
+    "xlogy": (_ZERO, _NEGATIVE),
+}
+
+DERIVATIVES: Final[dict[str, tuple[str, Test]]] = {
+    **dict.fromkeys(("log", "log2", "log10", "reciprocal", "rsqrt", "pow"), ("self", _ZERO)),
+    **dict.fromkeys(("sqrt", "norm", "linalg_vector_norm"), ("result", _ZERO)),
+    **dict.fromkeys(("acos", "asin", "atanh"), ("self", _AT_ONE)),
+    "div": ("other", _ZERO),
+    "exp": ("result", _INFINITE),
+}
+"""Where derivatives are infinite: what a node of the graph saved, and the test. A root is 0 where its operand is."""
+
+SOFTMAXES: Final = frozenset({"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"})
+_SPREADS: Final = frozenset({"std", "var", "std_mean", "var_mean"})
+_MOST_READ: Final = 1 << 24
+
+
+def is_readable(tensor: Any) -> bool:
+    """Tell whether the values of a tensor can be read, and not too many of them."""
+    torch = sys.modules["torch"]
+    if tensor.is_complex() or tensor.is_meta or tensor.layout is not torch.strided or tensor.is_quantized:
+        return False
+    return bool(0 < tensor.numel() <= _MOST_READ)
+
+
+def seen_in(operation: str, args: tuple[Any, ...], values: Any, index: int) -> str:
+    """Say which values of the operand at `index` explain the result; nothing where none does."""
+    for test in _tests(operation.removesuffix("_") if operation[:1] != "_" else operation, args, index):
+        words = counted(test, values)
+        if words:
+            return words
+    if index:
+        return ""
+    if operation in SOFTMAXES:
+        return _masked_rows(values, _dim(args))
+    if operation in _SPREADS and values.numel() == 1:
+        return "one value, and the spread of one value is 0 / 0"
+    return ""
+
+
+def counted(test: Test, values: Any) -> str:
+    """Say how many values a test finds; nothing when there are none."""
+    return _share(int(test.finds(values).sum()), values.numel(), test.words)
+
+
+def largest_of(values: Any) -> float:
+    """Return the greatest finite magnitude of floating-point values."""
+    torch = sys.modules["torch"]
+    wide = values.float() if values.element_size() < 4 else values
+    low, high = torch.aminmax(torch.nan_to_num(wide, nan=0.0, posinf=0.0, neginf=0.0))
+    return float(max(-low.item(), high.item()))
+
+
+def _tests(operation: str, args: tuple[Any, ...], index: int) -> tuple[Test, ...]:
+    if index == 0:
+        if operation == "pow" and _may_fail(args):
+            return (_ZERO, _NEGATIVE)
+        return _FIRST.get(operation, ())
+    return _SECOND.get(operation, ()) if index == 1 else ()
+
+
+def _may_fail(args: tuple[Any, ...]) -> bool:
+    """Tell whether an exponent fails at 0 or below: a negative one, or one that is not whole."""
+    exponent: Any = args[1] if len(args) > 1 else 2
+    if is_tensor(exponent):
+        return bool(((exponent < 0) | (exponent != exponent.floor())).any())
+    return type(exponent) in (int, float) and bool(exponent < 0 or exponent != int(exponent))
+
+
+def _masked_rows(values: Any, dim: int) -> str:
+    """Say which rows of scores hold nothing but -inf."""
+    if not values.dim():
+        return ""
+    if infinite := counted(_INFINITE, values):
+        return infinite
+    rows = (values == -math.inf).all(dim)
+    count = int(rows.sum())
+    if not count:
+        return ""
+    if not rows.dim():
+        return "every score is -inf"
+    first = rows.nonzero()[0].tolist()
+    if count == 1:
+        return f"{f'row {first[0]}' if len(first) == 1 else f'the row at {first}'} is masked everywhere"
+    return f"{count:,} of {rows.numel():,} rows are masked everywhere"
+
+
+def _dim(args: tuple[Any, ...]) -> int:
+    dim: Any = args[1] if len(args) > 1 else -1
+    if type(dim) in (list, tuple):
+        dim = next(iter(dim), -1)
+    return dim if type(dim) is int else -1
+
+
+def _share(count: int, total: int, words: str) -> str:
+    if not count:
+        return ""
+    if total == 1:
+        return f"it is {words}"
+    return f"{count:,} of {total:,} values {'is' if count == 1 else 'are'} {words}"

@@ -1,0 +1,72 @@
+"""The text of an operation: the expression that a frame was running, and what stands where its operand does."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import lru_cache
+from types import CodeType
+from typing import Final
+
+from torchmagic.source.refs import bare_name, ref_of
+from torchmagic.tracing.sites import line_at, span
+
+_LONGEST: Final = 60
+_PACKAGES: Final = frozenset({"torch", "F", "nn", "np", "functional", "special", "linalg"})
+_SECOND: Final = frozenset({"div", "true_divide", "div_", "/"})
+
+
+def statement_at(code: CodeType, offset: int) -> ast.stmt | None:
+    """Return the innermost statement that an instruction belongs to, from the file's text as it is known now."""
+    tree = _tree("".join(linecache.getlines(code.co_filename)))
+    line = line_at(code, offset)
+    found: ast.stmt | None = None
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)] if tree is not None else []
+    for node in statements:
+        is_there = node.lineno <= line <= (node.end_lineno or 0)
+        if is_there and (found is None or node.lineno >= found.lineno):
+            found = node
+    return found
+
+
+def expression_at(code: CodeType, offset: int) -> ast.expr | None:
+    """Return the expression that an instruction evaluates, where Python tells (3.11 and later)."""
+    statement, where = statement_at(code, offset), span(code, offset)
+    if statement is None or where is None:
+        return None
+    ending = [
+        node
+        for node in ast.walk(statement)
+        if isinstance(node, ast.expr) and (node.end_lineno, node.end_col_offset) == where[2:]
+    ]
+    exact = [node for node in ending if (node.lineno, node.col_offset) == where[:2]]
+    # The call of a method on a line of its own starts, for Python, where the method's name does.
+    calls = [node for node in ending if isinstance(node, ast.Call)]
+    return (exact or calls or [None])[0]
+
+
+def text_of(node: ast.expr | None) -> str:
+    """Return an expression as it is written, nothing of a long one."""
+    text = ast.unparse(node) if node is not None else ""
+    return text if len(text) <= _LONGEST else ""
+
+
+def operand_text(node: ast.expr | None, operation: str) -> str:
+    """Return what stands where an operation's first operand does (a division's second), if that is the operation."""
+    if isinstance(node, ast.BinOp):
+        return text_of(node.right if operation in _SECOND else node.left)
+    if not isinstance(node, ast.Call) or bare_name(node.func).strip("_") != operation.strip("_"):
+        return ""
+    if isinstance(node.func, ast.Attribute):
+        ref = ref_of(node.func.value)
+        if ref is None or ref.last_name not in _PACKAGES:
+            return text_of(node.func.value)
+    return text_of(node.args[0]) if node.args else ""
+
+
+@lru_cache(maxsize=16)
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None

@@ -1,0 +1,87 @@
+"""Whether a result is finite, as cheaply as it can be told."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import Any, Final
+
+FINITE: Final = 0
+INFINITE: Final = 1
+NAN: Final = 2
+
+_FEW = 16
+"""Elements that are read one by one: sooner than an operation is called on them."""
+
+
+class Reader:
+    """Tells whether tensors are finite; `seconds` is the time that reading all but the smallest took.
+
+    Integers and booleans count as finite, and so do tensors whose values cannot be read: meta, fake, nested, sparse,
+    quantized, and subclasses that handle operations themselves. To be used with no mode on the stack.
+    """
+
+    def __init__(self) -> None:
+        torch = sys.modules["torch"]
+        self.seconds = 0.0
+        self._plain = frozenset({torch.Tensor, torch.nn.Parameter})
+        self._strided = torch.strided
+        self._aminmax = torch.aminmax
+        self._dispatch = torch.Tensor.__torch_dispatch__
+
+    def is_finite(self, tensor: Any) -> bool:
+        """Tell whether a plain tensor's values are all finite; small ones, which are most, by the shortest way."""
+        if tensor.numel() <= _FEW and tensor.is_cpu and tensor.layout is self._strided:
+            values, dims = tensor.tolist(), tensor.dim()
+            try:
+                # `hypot` scales its arguments: large ones do not overflow.
+                if dims == 1:
+                    return math.isfinite(math.hypot(*values))
+                if not dims:
+                    return math.isfinite(values)
+                if dims == 2:
+                    return math.isfinite(math.hypot(*[number for row in values for number in row]))
+            except TypeError:
+                pass  # complex numbers
+        return not self.state_of(tensor)
+
+    def state_of(self, tensor: Any) -> int:
+        """Tell whether a tensor's values are all finite, include infinities, or include NaN."""
+        if not tensor.is_floating_point():
+            return self._complex_state(tensor) if tensor.is_complex() else FINITE
+        return self._read(tensor)
+
+    def _read(self, tensor: Any) -> int:
+        start = time.perf_counter()
+        try:
+            return self._state(tensor)
+        except (RuntimeError, NotImplementedError, TypeError):
+            return FINITE  # a kind of tensor that says by raising that it has no values to read
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def _state(self, tensor: Any) -> int:
+        """Read each byte once; `aminmax` hands NaN on."""
+        if not tensor.numel() or tensor.is_meta or tensor.layout is not self._strided:
+            return FINITE
+        if type(tensor) not in self._plain and type(tensor).__torch_dispatch__ is not self._dispatch:
+            return FINITE
+        if 0 in tensor.stride():  # an expanded dimension holds one value many times
+            for dim in range(tensor.dim() - 1, -1, -1):
+                tensor = tensor.select(dim, 0) if tensor.stride(dim) == 0 else tensor
+        if tensor.element_size() == 1:  # float8 has no aminmax
+            tensor = tensor.float()
+        low, high = self._aminmax(tensor)
+        least, greatest = low.item(), high.item()
+        if math.isfinite(least) and math.isfinite(greatest):
+            return FINITE
+        return _worst((least, greatest))
+
+    def _complex_state(self, tensor: Any) -> int:
+        view = sys.modules["torch"].view_as_real
+        return self._read(view(tensor.resolve_conj())) if tensor.layout is self._strided else FINITE
+
+
+def _worst(values: Any) -> int:
+    return NAN if any(map(math.isnan, values if type(values) in (list, tuple) else (values,))) else INFINITE

@@ -1,0 +1,74 @@
+"""Which memory holds bad values, and which event made it so."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torchmagic.tracing.events import Event
+
+_SWEEP_EVERY = 256
+
+
+class Lineage:
+    """The storages that hold bad values, by weak references: a storage's memory is free as soon as the user drops it.
+
+    A weak reference keeps the few bytes of the storage's header, so its address means the same storage as long as it
+    is remembered here.
+    """
+
+    def __init__(self) -> None:
+        self.marks: dict[int, tuple[Any, int]] = {}
+        """By the storage's address: a weak reference to it, and the number of the event. Empty while all is well."""
+        self._until_sweep = _SWEEP_EVERY
+        self.events: list[Event] = []
+
+    def mark(self, tensor: Any, event: int) -> None:
+        """Note that an event made the memory of a tensor bad."""
+        storage = storage_of(tensor)
+        if storage is None:
+            return
+        self.marks[storage._cdata] = (_weak(storage), event)  # noqa: SLF001 - torch's own key of a storage
+        self._until_sweep -= 1
+        if not self._until_sweep:
+            self.sweep()
+
+    def event_of(self, tensor: Any) -> int | None:
+        """Return the number of the latest event that made a tensor's memory bad, or None."""
+        if not self.marks:
+            return None
+        storage = storage_of(tensor)
+        mark = self.marks.get(storage._cdata) if storage is not None else None  # noqa: SLF001
+        return mark[1] if mark is not None else None
+
+    def clear(self, tensor: Any) -> None:
+        """Note that all of a tensor's memory is finite again, if the tensor covers it."""
+        storage = storage_of(tensor)
+        if storage is not None and tensor.numel() * tensor.element_size() >= storage.nbytes():
+            self.marks.pop(storage._cdata, None)  # noqa: SLF001
+
+    def sweep(self) -> None:
+        """Forget storages that are gone."""
+        for key in [key for key, mark in self.marks.items() if mark[0].expired()]:
+            del self.marks[key]
+        self._until_sweep = max(_SWEEP_EVERY, len(self.marks))
+
+
+def storage_of(tensor: Any) -> Any:
+    """Return a tensor's storage; None for those that have none."""
+    try:
+        return tensor.untyped_storage()
+    except (RuntimeError, NotImplementedError, AttributeError, TypeError):
+        return None
+
+
+def _weak(storage: Any) -> Any:
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+
+def is_tensor(value: Any) -> bool:
+    """Tell whether a value is a tensor, by its type."""
+    return issubclass(type(value), sys.modules["torch"].Tensor)

@@ -1,0 +1,257 @@
+"""Looks at the results of a cell's operations, and keeps an event of each that is not finite."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+from torchmagic.tracing.events import Event, Kind, Operand
+from torchmagic.tracing.expressions import expression_at, operand_text, text_of
+from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
+from torchmagic.tracing.lineage import Lineage, is_tensor
+from torchmagic.tracing.names import plain_name_of_node
+from torchmagic.tracing.operands import operands_of, saved_operands
+from torchmagic.tracing.plans import READS, SEEDS, Plan
+from torchmagic.tracing.sites import Site, Sites, frame_of_thread, user_frame
+from torchmagic.tracing.steps import Steps
+from torchmagic.values import count_tensor
+
+_MOST_EVENTS: Final = 100_000
+_MOST_DESCRIBED: Final = 64
+_MOST_LINES: Final = 400_000
+_MOST_NODES: Final = 5
+_LARGEST_COUNTED: Final = 1 << 24
+
+
+class Call(NamedTuple):
+    """An operation that ran: how to look at it, what it was given and what it returned."""
+
+    plan: Plan
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    out: Any
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """All arguments."""
+        return (*self.args, *self.kwargs.values())
+
+    def written(self) -> list[Any]:
+        """Return the operands that it wrote into."""
+        return [part for place in self.plan.writes for part in _tensors(self._argument(place))]
+
+    def _argument(self, place: int | str) -> Any:
+        if type(place) is int:
+            return self.args[place] if place < len(self.args) else None
+        return self.kwargs.get(str(place))
+
+
+class Onlooker:
+    """Looks at the results of operations and keeps what had to do with bad values."""
+
+    def __init__(self, lineage: Lineage, steps: Steps) -> None:
+        torch = sys.modules["torch"]
+        self.lineage, self.steps = lineage, steps
+        self.reader, self.sites = Reader(), Sites()
+        self.forward: dict[int, Site] = {}
+        """The user's lines of forward operations, by the sequence number of their node in the graph."""
+        self.sequence = -1
+        self._thread = threading.get_ident()
+        self._node = torch._C._current_autograd_node  # noqa: SLF001 - the only door, seen in torch 2.4 to 2.13
+        self._described = 0
+
+    def note_line(self, sequence: int) -> None:
+        """Keep the user's line of the forward operations whose nodes were made since the last one was kept.
+
+        A node takes its number just before its operation runs, so that the counter stands one further.
+        """
+        site = self.sites.site_of(sys._getframe(2))  # noqa: SLF001
+        forward = self.forward
+        forward[sequence - 1] = site
+        for number in range(self.sequence, sequence - 1) if sequence - self.sequence < _MOST_NODES else ():
+            forward[number] = site
+        self.sequence = sequence
+        if len(forward) > _MOST_LINES:
+            for number in list(forward)[: _MOST_LINES // 2]:
+                del forward[number]
+
+    def look(self, call: Call) -> None:
+        """Look at the result of an operation."""
+        plan = call.plan
+        if plan.look == READS:
+            if type(call.out) is float and not math.isfinite(call.out):
+                self._event(call, [], NAN if math.isnan(call.out) else INFINITE)
+            return
+        if plan.look == SEEDS and is_tensor(call.args[0]) and _is_seed():
+            self.steps.begin_backward(call.args[0])
+        written = call.written()
+        targets = written or list(_tensors(call.out))
+        states = [self.reader.state_of(target) for target in targets]
+        worst = max(states, default=FINITE)
+        if worst == FINITE:
+            for target in written if self.lineage.marks else ():
+                self.lineage.clear(target)
+            return
+        if plan.is_view and not plan.makes:
+            return  # the memory is an operand's, and marked if it was seen to go bad
+        number = self._event(call, targets, worst)
+        for target, state in zip(targets, states, strict=True):
+            if state != FINITE:
+                self.lineage.mark(target, number)
+
+    def _event(self, call: Call, targets: list[Any], worst: int) -> int:
+        """Keep the event that made bad values, and return its number."""
+        plan, given = call.plan, call.given
+        if plan.leaves_unwritten:
+            return self._keep(call, "unwritten", worst)
+        if plan.makes or (plan.fills and _bad_number(given)):
+            return self._keep(call, "written", worst)
+        parents, state = self._parents(call, worst)
+        if not parents and _bad_number(given):
+            return self._keep(call, "written", worst)
+        kind: Kind = "born" if not parents or (worst == NAN and state != NAN) else "passed"
+        return self._keep(call, kind, worst, parents, targets)
+
+    def _parents(self, call: Call, worst: int) -> tuple[list[int], int]:
+        """Return the events behind the bad operands of an operation, and the worst that these operands hold."""
+        parents: list[int] = []
+        state = FINITE
+        overwritten = {id(target) for target in call.written()}
+        operands = [part for argument in call.given for part in _tensors(argument)]
+        for operand in operands:
+            marked = self.lineage.event_of(operand)
+            if id(operand) in overwritten:
+                if marked is not None:
+                    parents.append(marked)
+                    state = max(state, NAN if self.lineage.events[marked].has_nan else INFINITE)
+                continue
+            if marked is None and state == NAN:
+                continue
+            own = self.reader.state_of(operand)
+            if own == FINITE:
+                continue
+            state = max(state, own)
+            parents.append(marked if marked is not None else self._entered(call, operand, own))
+        if worst == NAN and state != NAN and call.plan.makes_no_nan:
+            # Nothing that came in was NaN, so the memory that was written into must have been, unseen.
+            for operand in operands:
+                if id(operand) in overwritten and self.lineage.event_of(operand) is None:
+                    parents.append(self._entered(call, operand, NAN))
+                    state = NAN
+        return list(dict.fromkeys(parents)), state
+
+    def _entered(self, call: Call, operand: Any, state: int) -> int:
+        """Keep that memory which no watched operation made bad was read."""
+        number = self._keep(call._replace(args=(operand,), kwargs={}), "entered", state, (), [operand])
+        self.lineage.mark(operand, number)
+        return number
+
+    def _keep(
+        self,
+        call: Call,
+        kind: Kind,
+        worst: int,
+        parents: list[int] | tuple[()] = (),
+        targets: list[Any] | tuple[()] = (),
+    ) -> int:
+        events = self.lineage.events
+        if len(events) >= _MOST_EVENTS:
+            return min(parents) if parents else len(events) - 1
+        node, top = self._node(), self._frame()
+        operands: tuple[Operand, ...] = ()
+        expression, counts = "", None
+        if (kind != "passed" or self._is_crossing(node, parents)) and self._described < _MOST_DESCRIBED:
+            self._described += kind != "written"
+            operands, expression = self._described_by(call, node, top)
+            if targets and targets[0].numel() <= _LARGEST_COUNTED:
+                counts = count_tensor(targets[0])
+        events.append(
+            Event(
+                number=len(events),
+                kind=kind,
+                operation=call.plan.name,
+                has_nan=worst == NAN,
+                site=self.sites.site_of(top),
+                parents=tuple(parents),
+                operands=operands,
+                counts=counts,
+                dtype=str(targets[0].dtype).removeprefix("torch.") if targets else "",
+                node=node.name() if node is not None else "",
+                forward=self.forward.get(node._sequence_nr()) if node is not None else None,  # noqa: SLF001
+                modules=tuple(map(weakref.ref, _running_modules(top))) if kind == "born" else (),
+                step=self.steps.backward_passes,
+                expression=expression,
+            )
+        )
+        return len(events) - 1
+
+    def _frame(self) -> FrameType:
+        """Return the frame to look for the user's lines from: a backward pass on a device has a thread of its own."""
+        top = sys._getframe(1)  # noqa: SLF001
+        if threading.get_ident() != self._thread and user_frame(top) is None:
+            return frame_of_thread(self._thread) or top
+        return top
+
+    def _described_by(self, call: Call, node: Any, top: FrameType) -> tuple[tuple[Operand, ...], str]:
+        """Return the operands of an operation, and the expression on the user's line that it belongs to.
+
+        For one of a backward pass these are those of the forward operation, where they explain it.
+        """
+        frame = user_frame(top)
+        site = self.forward.get(node._sequence_nr()) if node is not None else None  # noqa: SLF001
+        if not site and frame is not None:
+            site = ((frame.f_code, frame.f_lasti),)
+        written = expression_at(*site[0]) if site else None
+        if node is not None:
+            operation = plain_name_of_node(node.name())
+            saved = saved_operands(node, operation, operand_text(written, operation))
+            if saved:
+                return saved, text_of(written)
+        operands = operands_of(call.plan.name, call.given, frame, next(_running_modules(top), None))
+        if node is None and not any(operand.name for operand in operands):
+            name = operand_text(written, call.plan.name)
+            operands = tuple(replace(o, name=name if o.seen or len(operands) == 1 else "") for o in operands)
+        return operands, text_of(written)
+
+    def _is_crossing(self, node: Any, parents: Sequence[int]) -> bool:
+        """Tell whether a backward pass meets here what a forward pass made."""
+        return node is not None and any(not self.lineage.events[parent].node for parent in parents)
+
+
+def _is_seed() -> bool:
+    """Tell whether it is autograd that makes a tensor of ones, to begin a backward pass from."""
+    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001
+    return frame is not None and frame.f_code.co_name == "_make_grads"
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if is_tensor(value):
+        yield value
+    elif type(value) in (list, tuple):
+        for item in value:
+            if is_tensor(item):
+                yield item
+
+
+def _bad_number(given: tuple[Any, ...]) -> bool:
+    return any(type(value) is float and not math.isfinite(value) for value in given)
+
+
+def _running_modules(frame: FrameType | None) -> Iterator[Any]:
+    """Yield the modules whose `forward` is running, the innermost first."""
+    torch = sys.modules["torch"]
+    known: set[int] = set()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "forward" and code.co_varnames[:1] == ("self",):
+            owner = frame.f_locals.get("self")
+            if issubclass(type(owner), torch.nn.Module) and id(owner) not in known:
+                known.add(id(owner))
+                yield owner
+        frame = frame.f_back

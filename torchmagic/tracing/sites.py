@@ -1,0 +1,93 @@
+"""The lines of the user's code that an operation was called from."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Final
+
+from torchmagic.source.user_files import is_user_file
+
+Site = tuple[tuple[CodeType, int], ...]
+"""Frames of the user's code, the innermost first: each its code and the offset of the instruction that ran. Code is
+kept and no frame, which would keep the user's variables alive."""
+
+MOST_FRAMES: Final = 6
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A line of the user's: its file, the number, and the function it stands in."""
+
+    filename: str
+    line: int
+    function: str
+
+
+class Sites:
+    """Finds the site of an operation; the same place is the same object, so that a million of them take no room."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, ...], Site] = {}
+        # Asked at every operation, where a call costs more than the walk.
+        self._is_users: dict[str, bool] = {}
+
+    def site_of(self, frame: FrameType | None) -> Site:
+        """Return the user's frames from `frame` outwards, up to the cell or script itself."""
+        is_users = self._is_users
+        key: list[int] = []
+        codes: list[CodeType] = []
+        while frame is not None:
+            code = frame.f_code
+            known = is_users.get(code.co_filename)
+            if known is None:
+                known = is_users[code.co_filename] = is_user_file(code.co_filename)
+            if known:
+                codes.append(code)
+                key += (id(code), frame.f_lasti)
+                if code.co_name == "<module>" or len(codes) == MOST_FRAMES:
+                    break
+            frame = frame.f_back
+        place = tuple(key)
+        site = self._known.get(place)
+        if site is None:
+            site = self._known[place] = tuple(zip(codes, key[1::2], strict=True))
+        return site
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """Return the nearest frame of the user's code from `frame` outwards."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def frame_of_thread(thread: int) -> FrameType | None:
+    """Return the frame that a thread is running."""
+    return sys._current_frames().get(thread)  # noqa: SLF001 - the documented way, for all its underscore
+
+
+def spots(site: Site) -> list[Spot]:
+    """Return the lines of a site."""
+    return [Spot(code.co_filename, line_at(code, offset), code.co_name) for code, offset in site]
+
+
+def span(code: CodeType, offset: int) -> tuple[int, int, int, int] | None:
+    """Return line, column, end line and end column (in bytes) of an instruction; None before Python 3.11."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return None
+    for index, (start, end, column, end_column) in enumerate(positions()):
+        if index == offset // 2:
+            return None if None in (start, end, column, end_column) else (start, column, end, end_column)
+    return None
+
+
+def line_at(code: CodeType, offset: int) -> int:
+    """Return the line of an instruction."""
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number is not None:
+            line = number
+    return line

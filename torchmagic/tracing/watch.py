@@ -1,0 +1,136 @@
+"""Put the mode on for a cell, and take it off again, whatever the cell did."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import weakref
+from typing import Any, Final
+
+from torchmagic.tracing.lineage import Lineage
+from torchmagic.tracing.mode import make_mode
+from torchmagic.tracing.onlooker import Onlooker
+from torchmagic.tracing.steps import Steps
+from torchmagic.tracing.trace import Trace
+
+_TRIALS: Final = 100
+_ROUNDS: Final = 3
+
+
+class Watch:
+    """Watches the operations of one thread between `begin` and `end`."""
+
+    def __init__(self) -> None:
+        import torch  # noqa: F401 - asked to follow a cell, we need what the cell is about to import
+
+        self._lineage, self._steps = Lineage(), Steps([], [])
+        self._onlooker = Onlooker(self._lineage, self._steps)
+        self._mode = make_mode(self._onlooker)
+        self._hook: Any = None
+        self._started = 0.0
+
+    def begin(self) -> None:
+        """Begin to watch."""
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        self._hook = register_optimizer_step_pre_hook(self._before_step)
+        self._mode.__enter__()
+        _WATCHES.add(self)
+        self._onlooker.sequence = sys.modules["torch"]._C._autograd._get_sequence_nr()  # noqa: SLF001
+        self._started = time.perf_counter()
+
+    def end(self) -> Trace:
+        """Take the mode off, wherever in the stack it is by now, and return what was seen. A second call is none."""
+        seconds = time.perf_counter() - self._started
+        self.leave()
+        trace = Trace(self._lineage, self._steps, operations=self._mode.operations)
+        if self._mode.failure:
+            trace.unseen.append(f"the trace broke off: {self._mode.failure}")
+        extra = self._mode.operations * price_of_operation() + self._onlooker.reader.seconds
+        trace.slowdown = seconds / max(seconds - extra, seconds / 100)
+        self._lineage.sweep()
+        return trace
+
+    def leave(self) -> None:
+        """Take the mode off, without a result."""
+        _WATCHES.discard(self)
+        self.stop()
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+            take_off(self._mode)
+
+    def stop(self) -> None:
+        """Look at nothing any more; the mode hands every operation on."""
+        self._mode.active = False
+
+    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        """Note the norm of the gradients that an optimizer is about to use."""
+        torch = sys.modules["torch"]
+        if not self._mode.active:
+            return
+        self._mode.active = False
+        try:
+            with torch.no_grad():
+                gradients = [
+                    parameter.grad
+                    for group in optimizer.param_groups
+                    for parameter in group["params"]
+                    if parameter.grad is not None and parameter.grad.layout is torch.strided
+                ]
+                if gradients:
+                    norms = torch._foreach_norm(gradients)  # noqa: SLF001 - what clip_grad_norm_ calls
+                    self._steps.add_norm(sum(float(norm) ** 2 for norm in norms) ** 0.5)
+        except (RuntimeError, TypeError, NotImplementedError, OverflowError):
+            pass  # gradients of a kind that has no norm
+        finally:
+            self._mode.active = True
+
+
+def take_off(mode: Any) -> None:
+    """Take a mode off the stack from under those that the user's code left above it."""
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
+
+    above: list[Any] = []
+    stack = _get_current_dispatch_mode_stack()
+    if not any(entry is mode for entry in stack):
+        return
+    while stack and stack[-1] is not mode:
+        above.append(_pop_mode())
+        stack = _get_current_dispatch_mode_stack()
+    mode.__exit__(None, None, None)
+    for other in reversed(above):
+        _push_mode(other)
+
+
+def price_of_operation() -> float:
+    """Return the seconds that watching adds to an operation on a few numbers, measured now."""
+    torch = sys.modules["torch"]
+    mode = make_mode(Onlooker(Lineage(), Steps([], [])))
+    few, weights = torch.ones(8), torch.ones(8, requires_grad=True)
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        for _ in range(_TRIALS):
+            torch.mul(few, weights)
+        return (time.perf_counter() - start) / _TRIALS
+
+    # The mean and not the least: the cell ran on the machine as it is, other programs and all.
+    bare = sum(seconds() for _ in range(_ROUNDS)) / _ROUNDS
+    with mode:
+        watched = sum(seconds() for _ in range(_ROUNDS)) / _ROUNDS
+    return max(0.0, watched - bare)
+
+
+_WATCHES: Final[weakref.WeakSet[Watch]] = weakref.WeakSet()
+
+
+def _stop_after_fork() -> None:
+    """Look at nothing in a child process, such as a worker of a DataLoader: nobody would see what it sees."""
+    for watch in list(_WATCHES):
+        watch.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_stop_after_fork)
