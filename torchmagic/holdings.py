@@ -244,3 +244,31 @@ class CellMemory:
             "remarks": list(self.remarks),
             "seconds": self.seconds,
         }
+
+
+@dataclass(frozen=True)
+class FreedStep:
+    """One thing that was let go of, and the bytes that came back by it on each device."""
+
+    what: str
+    freed: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as values that `json` can write."""
+        return {"what": self.what, "freed": dict(self.freed)}
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What came back when the notebook's history was let go of, in the order in which it was.
+
+    `lost` says, a sentence each, what the user can do no more, and `kept` what was left alone and why.
+    """
+
+    steps: tuple[FreedStep, ...] = ()
+    lost: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole as values that `json` can write."""
+        return {"steps": [step.to_dict() for step in self.steps], "lost": list(self.lost), "kept": list(self.kept)}

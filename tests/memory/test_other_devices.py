@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -172,6 +172,7 @@ def test_the_imbalance_of_data_parallel_is_said():
 BYTES = st.none() | st.integers(0, 100)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.builds(
         DeviceMemory,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
@@ -41,6 +42,8 @@ class GpumemMagics(Magics):
             self._run_below(line, cell)
         elif parsed.cell:
             self._arm(options)
+        elif parsed.free:
+            self._free(options)
         else:
             self._look_now(options)
 
@@ -60,6 +63,21 @@ class GpumemMagics(Magics):
         """Run a cell that reached the magic by another way than its first line, as a cell within the cell."""
         register_transformer(self.shell)
         self.shell.run_cell(f"%%gpumem {line}\n{cell}").raise_error()  # type: ignore[no-untyped-call]
+
+    def _free(self, options: MemoryOptions) -> None:
+        if "torch" not in sys.modules:
+            say("gpumem: torch has not been imported, so there is nothing to free")
+            return
+        from torchmagic.magics.memory_free import free
+        from torchmagic.render.memory_freed import freed_html, freed_text
+
+        freed = free(self.shell)
+        if options.output is not None:
+            self.shell.user_ns[options.output] = freed
+        if options.text:
+            say(freed_text(freed))
+        else:
+            show(self.shell, lambda: freed_text(freed), lambda: freed_html(freed))
 
     def _look_now(self, options: MemoryOptions) -> None:
         report = make_memory_report(self.shell, options)

@@ -16,6 +16,7 @@ Show where the memory of every device went, by variable name.
 
   %gpumem [options]            a bar for each device, and who holds its tensors
   %gpumem model optimizer      open these variables, down to modules and layers
+  %gpumem --free               let go of what only the notebook's history holds
   %%gpumem [options]           run the cell, then show what it did to memory, and which names grew
 """
 
@@ -46,6 +47,8 @@ def parse(line: str) -> argparse.Namespace:
         raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
     if parsed.cell and parsed.paths:
         raise UsageError(f"{parsed.paths[0]} has a line of its own: %gpumem {parsed.paths[0]}")
+    if parsed.free and (parsed.cell or parsed.paths):
+        raise UsageError("--free has a line of its own: %gpumem --free")
     return parsed
 
 
@@ -73,6 +76,11 @@ def _parser() -> MagicArgumentParser:
     add = parser.add_argument
     add("paths", nargs="*", metavar="VARIABLE", help="a variable, or a path such as model.encoder")
     add("--top", type=int, default=10, metavar="N", help="show this many holders of each device (10 if left out)")
+    add(
+        "--free",
+        action="store_true",
+        help="let go of Out, the last exception and the last result, empty the caches, and say what came back",
+    )
     add("--text", action="store_true", help="show text, also where HTML could be shown")
     add("-o", "--output", metavar="NAME", help="keep the report in this variable")
     add("-h", "--help", action="store_true", help="show this help; the cell does not run")
