@@ -12,6 +12,7 @@ from torchmagic.namespace import Seen
 from torchmagic.namespace.overlap import shared_groups
 from torchmagic.sharing.aliases import judge_aliases
 from torchmagic.sharing.buffers import judge_bytes, over_bytes
+from torchmagic.sharing.cached import judge_result, written_results
 from torchmagic.sharing.crossing import judge_crossing, note_crossing
 from torchmagic.sharing.defaults import judge_attribute, judge_default, shared_attributes, written_defaults
 from torchmagic.sharing.edited import judge_edits
@@ -87,6 +88,8 @@ class SharedMemory(Rule):
                 yield _Subject(partial(judge_expanded, timeline, seen))
         for default in written_defaults(timeline):
             yield _Subject(partial(judge_default, timeline, default))
+        for asked in written_results(timeline):
+            yield _Subject(partial(judge_result, timeline, asked))
         for seen in shared_attributes(timeline):
             yield _Subject(partial(judge_attribute, timeline, seen))
         for seen, capture, raw in over_bytes(timeline):

@@ -47,9 +47,7 @@ def _taken_twice(pair: Pair) -> Sharing | None:
     handed_on = timeline.is_alias(one) == Ref(second.place.root)
     if handed_on and not _is_carried(pair, one, two):
         return None
-    picked = first.seen.obj is second.seen.obj and reads_from(
-        timeline.program, two.given or two.write, first.place.root
-    )
+    picked = _is_picked(pair, two)
     for change in pair.changes:
         inside = any(two.outer in context.steps for context in change.contexts)
         if handed_on or picked:
@@ -59,6 +57,16 @@ def _taken_twice(pair: Pair) -> Sharing | None:
         if found:
             return _verdict(pair, one, change, TWICE)
     return None
+
+
+def _is_picked(pair: Pair, two: Capture) -> bool:
+    """Tell whether the value that was taken last was taken from the first: a view of it, or it out of many."""
+    timeline, first, second = pair.timeline, pair.new, pair.old
+    given = two.given or two.write
+    spelled = Capture(given, two.contexts, two.kept)
+    if _takes_from(timeline, spelled, Pair(timeline, second, first, pair.changes, pair.group)):
+        return True
+    return first.seen.obj is second.seen.obj and reads_from(timeline.program, given, first.place.root)
 
 
 def _is_missed(pair: Pair, one: Capture, change: Change) -> bool:
@@ -157,7 +165,7 @@ def _second_name(pair: Pair) -> Sharing | None:
     """Judge a variable or attribute that was made a second name of a tensor, and looks like a second tensor."""
     timeline, new, old = pair.timeline, pair.new, pair.old
     capture, first = timeline.capture_of(new), timeline.capture_of(old)
-    if capture is None or capture.write.kind != "bind":
+    if capture is None or capture.kept:
         return None
     if not _takes_from(timeline, capture, pair) or not timeline.is_newer(new, old):
         if first is not None and first.write is not capture.write and _is_one_value(first, capture):
@@ -172,7 +180,8 @@ def _second_name(pair: Pair) -> Sharing | None:
         if not timeline.follows(change, capture):
             continue
         reader = old if speaks_of(change, new) else new
-        readings = [step for step in timeline.reads_after(reader, [change]) if not _writes_it(pair.writes, step)]
+        through = [other for other in pair.writes if other.names(reader)]
+        readings = [step for step in timeline.reads_after(reader, [change]) if not _writes_it(through, step)]
         compared = _name(new) != _name(old) and any(
             timeline.mentions(step, _name(new)) and timeline.mentions(step, _name(old)) for step in readings
         )

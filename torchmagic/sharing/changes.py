@@ -48,7 +48,9 @@ class Change:
 
     def touches(self, holder: Holder) -> bool:
         """Tell whether the statement changes what the holder holds, under this or another name of the same object."""
-        return id(holder.seen.obj) in self.trained or self.names(holder)
+        if id(holder.seen.obj) in self.trained or self.names(holder):
+            return True
+        return any(reaches(ref, place) for ref in self.paths for place in holder.others)
 
 
 def changes_of(facts: Facts, program: Program) -> list[Change]:

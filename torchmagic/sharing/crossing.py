@@ -53,9 +53,9 @@ def note_crossing(holders: list[Holder]) -> Iterator[Sharing]:
 def _written_since(timeline: Timeline, newer: Holder, older: Holder, changes: list[Change]) -> Change | None:
     """Return a write that comes after the sharing, unless one side is there to be filled through the other."""
     capture, first = timeline.capture_of(newer), timeline.capture_of(older)
-    if first is not None and _is_blank(first.write.value):
+    if first is not None and is_blank(first.write.value):
         return None
-    clean = first is not None and _is_blank(first.write.value, _CLEAN)
+    clean = first is not None and is_blank(first.write.value, _CLEAN)
     for change in changes:
         if change.kind != "write" or not (change.touches(newer) or change.touches(older)):
             continue
@@ -85,7 +85,7 @@ def _made_inside(change: Change, capture: Capture | None) -> bool:
     return any(capture.outer in context.steps for context in change.contexts)
 
 
-def _is_blank(value: ast.expr | None, makers: frozenset[str] = _BLANK) -> bool:
+def is_blank(value: ast.expr | None, makers: frozenset[str] = _BLANK) -> bool:
     """Tell whether memory was made without values of its own, to be filled."""
     function = value.func if isinstance(value, ast.Call) else None
     return isinstance(function, ast.Attribute) and function.attr in makers

@@ -13,6 +13,7 @@ from torchmagic.checking.facts import alignments
 from torchmagic.namespace import Namespace, Place, Seen
 from torchmagic.source import ANY, Context, Ref, Step, Write
 from torchmagic.source.memory_paths import ALL, SAME_MEMORY
+from torchmagic.source.refs import bare_name
 
 _MACHINERY = frozenset({"parameter", "buffer", "group", "state", "grad"})
 _CONTAINERS = (dict, list, tuple, collections.deque)
@@ -22,10 +23,11 @@ MODULE_ROLES = frozenset({"parameter", "buffer", "submodule"})
 
 @dataclass(frozen=True, eq=False)
 class Holder:
-    """One place that holds a tensor or array."""
+    """One place that holds a tensor or array; `others` lead there by other names of an object or module on the way."""
 
     seen: Seen
     place: Place
+    others: tuple[Place, ...] = ()
 
     @property
     def text(self) -> str:
@@ -78,22 +80,27 @@ class Capture:
 def holders_of(found: Namespace, group: list[Seen], most: int) -> list[Holder]:
     """Return the places of a group's members, the shortest paths first."""
     holders = [
-        Holder(seen, place) for seen in group[:most] for own in seen.places for place in (own, *other_ways(found, own))
+        Holder(seen, place, tuple(other_ways(found, place, through_objects=True)))
+        for seen in group[:most]
+        for own in seen.places
+        for place in (own, *other_ways(found, own))
     ]
     return sorted(holders, key=lambda holder: holder.place.cost)[: 2 * most]
 
 
-def other_ways(found: Namespace, place: Place) -> Iterator[Place]:
+def other_ways(found: Namespace, place: Place, *, through_objects: bool = False) -> Iterator[Place]:
     """Yield the other paths to a place, when a builtin container above it is held at several places itself.
 
-    The walk opens every container once, so the tensors in it have one place each.
+    The walk opens everything once, so the tensors in it have one place each. With `through_objects` it is an object or
+    module above the place that has other names.
     """
     below: list[Place] = []
     link = place
     while link.parent is not None:
         below.append(link)
         holder = found.find(link.owner)
-        if holder is not None and len(holder.places) > 1 and issubclass(type(holder.obj), _CONTAINERS):
+        is_container = holder is not None and issubclass(type(holder.obj), _CONTAINERS)
+        if holder is not None and len(holder.places) > 1 and is_container is not through_objects:
             for other in holder.places[1:_MOST_WAYS]:
                 yield _rebuilt(other, below)
         link = link.parent
@@ -168,13 +175,13 @@ def element_expression(value: ast.expr | None) -> ast.expr | None:
 
 
 def entry_of(value: ast.expr | None, holder: Holder) -> ast.expr | None:
-    """Return the entry that the holder lies in, of a dict display or a call of `dict`; else the whole value."""
-    keys = [link.key for link in holder.place.chain if link.role == "item"]
+    """Return the entry that the holder lies in, of a dict display or what a constructor is given; else the whole."""
+    keys = [link.key for link in holder.place.chain if link.role in ("item", "attribute")]
     entries: list[tuple[object, ast.expr]] = []
     if isinstance(value, ast.Dict):
         pairs = zip(value.keys, value.values, strict=True)
         entries = [(key.value, entry) for key, entry in pairs if isinstance(key, ast.Constant)]
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+    elif isinstance(value, ast.Call) and (bare_name(value.func) == "dict" or bare_name(value.func)[:1].isupper()):
         entries = [(keyword.arg, keyword.value) for keyword in value.keywords]
     return next((entry for key, entry in entries if key in keys), value)
 

@@ -21,13 +21,15 @@ _COLLECTIONS = frozenset({"parameters", "named_parameters", "buffers", "named_bu
 
 def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield a verdict for each holder outside of the model that is meant to keep what training changes."""
-    owners = [holder for holder in holders if holder.is_machinery]
+    trained = {tensor for change in changes if change.kind == "training" for tensor in change.trained}
+    trained -= {id(holder.seen.obj) for holder in holders if holder.is_machinery}
+    owners = [holder for holder in holders if holder.is_machinery or id(holder.seen.obj) in trained]
     said: set[object] = set()
     for holder in holders:
         if holder.place.root in timeline.loop_variables or (holder.is_machinery and holder.place.role != "buffer"):
             continue
         owner = next((o for o in owners if _may_own(o, holder) and shares_bytes(o.seen, holder.seen)), None)
-        if owner is None or (_is_parameter_itself(holder, owner) and not _is_kept_by_name(holder)):
+        if owner is None or (_is_owner_itself(holder, owner) and not _is_kept_by_name(holder)):
             continue
         verdict = _judge(timeline, holder, owner, changes)
         slot = (id(holder.place.owner), holder.place.key)
@@ -54,7 +56,7 @@ def _judge(timeline: Timeline, holder: Holder, owner: Holder, changes: list[Chan
     stale = [step for step in timeline.reads_after(holder, later) if not _is_fresh(step, capture)]
     compared = [step for step in stale if _reads_owner(timeline, step, owner)]
     stale = compared + [s for s in stale if not is_buffer and not timeline.in_one_loop(later[0], s, capture)]
-    if holder.container is None and not stale:
+    if holder.container is None and not (stale if owner.is_machinery else compared or _speaks_of_before(holder, stale)):
         return None
     if not stale and (timeline.reads(holder) if capture is not None else not _is_from_before(holder)):
         return None  # it was used at once: saved, or loaded elsewhere
@@ -80,6 +82,11 @@ def _names_model(timeline: Timeline, paths: set[Ref], owner: Holder) -> bool:
     return any(covers(start, place) == 0 for start in starts for place in places)
 
 
+def _speaks_of_before(holder: Holder, stale: list[Step]) -> bool:
+    """Tell whether what is read again is called a value from before: a tensor trained by itself may have a window."""
+    return bool(stale) and bool(words_of(str(holder.place.key)) & KEPT_WORDS)
+
+
 def _is_from_before(holder: Holder) -> bool:
     """Tell whether a container that an earlier cell made is called what people call values from before."""
     return bool(words_of(str(holder.place.chain[0].key)) & KEPT_WORDS)
@@ -90,8 +97,9 @@ def _may_own(owner: Holder, holder: Holder) -> bool:
     return holder.place.role != "buffer" or (owner.place.role == "parameter" and owner.seen is not holder.seen)
 
 
-def _is_parameter_itself(holder: Holder, owner: Holder) -> bool:
-    return owner.seen.obj is holder.seen.obj and owner.place.role == "parameter"
+def _is_owner_itself(holder: Holder, owner: Holder) -> bool:
+    """Tell whether a holder has the very tensor that is trained: a parameter, or what an optimizer was made for."""
+    return owner.seen.obj is holder.seen.obj and (owner.place.role == "parameter" or not owner.is_machinery)
 
 
 def _is_kept_by_name(holder: Holder) -> bool:

@@ -21,7 +21,7 @@ from torchmagic.source.order import shared_loops
 _FOLLOWERS = frozenset({"target", "teacher", "ema", "momentum", "swa", "averaged", "shadow", "key"})
 """What a module is called that follows another one, and is therefore a module of its own."""
 
-_COPY_ROLES = KEPT_WORDS | _FOLLOWERS | {"ref", "copies", "clone", "cloned"}
+COPY_ROLES = KEPT_WORDS | _FOLLOWERS | {"ref", "copies", "clone", "cloned"}
 _MEANT = frozenset({"shared", "share", "tied", "tie", "common"})
 
 
@@ -62,12 +62,12 @@ def judge_module(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
 def _roles(timeline: Timeline, holders: list[Holder], trainings: list[Change]) -> Sharing | None:
     for holder in holders:
         words = words_of(_last_name(holder.place))
-        others = [other for other in holders if not words_of(_last_name(other.place)) & _COPY_ROLES]
+        others = [other for other in holders if not words_of(_last_name(other.place)) & COPY_ROLES]
         if holder.is_variable and not words & _FOLLOWERS:
             others = [
                 other for other in others if other.place.role != "submodule"
             ]  # `old_head = net.head` is a shorthand
-        if not words & _COPY_ROLES or not others:
+        if not words & COPY_ROLES or not others:
             continue
         capture = timeline.capture_of(holder)
         change = next((c for c in trainings if timeline.follows(c, capture)), None)

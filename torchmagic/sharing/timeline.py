@@ -57,7 +57,7 @@ class Timeline:
         last = {
             write.target.root: write.how for write, _ in self._stores if write.kind == "bind" and not write.target.steps
         }
-        return {name for name, how in last.items() if how in ("for", "with")}
+        return {name for name, how in last.items() if how == "for"}
 
     def capture_of(self, holder: Holder) -> Capture | None:
         """Return the statement of the cell that gave a holder its memory, or None when an earlier cell did."""
@@ -130,7 +130,7 @@ class Timeline:
                 return write
         return last
 
-    def _last_run(self, write: Write) -> tuple[int, ...]:
+    def _last_run(self, write: Write) -> tuple[float, ...]:
         """Return what puts statements in the order in which they run last, those inside calls where the calls stand."""
         runs = [tuple(step.order for step in context.steps) for context in self.program.contexts(write.step)]
         return max(runs, default=())
@@ -203,6 +203,8 @@ class Timeline:
                 for node in ast.walk(own)
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
             }
+            behind = self.program.property_sources
+            names |= {steps[0][1] for name in names & behind.keys() for steps in behind[name]}
             if not isinstance(step.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 for name in names:
                     table[name].append(step)

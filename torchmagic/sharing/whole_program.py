@@ -14,10 +14,13 @@ from torchmagic.checking.usercode import earlier_texts
 from torchmagic.kinds import kind_of_value
 from torchmagic.sharing.drawn import PROTOCOL, Drawing
 from torchmagic.sharing.handed import HandedFunctions
-from torchmagic.source import Program, Ref, Scope, SourceText, Step
+from torchmagic.sharing.with_blocks import WithBlocks
+from torchmagic.source import Context, Program, Ref, Scope, SourceText, Step
+from torchmagic.source.decorators import KEPT_PROPERTY, decorators, is_property
 from torchmagic.source.lambdas import named_lambdas
+from torchmagic.source.memory_paths import memory_ref
 from torchmagic.source.program import Call
-from torchmagic.source.refs import bare_name, ref_of
+from torchmagic.source.refs import Steps, bare_name, ref_of
 from torchmagic.source.writes import Write, writes_of
 
 _MOST = 12
@@ -33,6 +36,7 @@ class WholeProgram(Program):
         self._spelled: dict[Scope, list[Call]] = {}
         self._handed = HandedFunctions(self)
         self._drawing = Drawing(self, facts, self._handed)
+        self._blocks = WithBlocks(self, facts)
 
     def _live_run(self, ref: Ref, at: Scope, target: Scope, by_item: bool) -> bool:
         if target in self.forward_hooks:
@@ -47,7 +51,15 @@ class WholeProgram(Program):
     @cached_property
     def writes(self) -> list[Write]:
         """Every write, also through a method of a container that was handed over: `minimise(x, path.append)`."""
-        return sorted([*self.spelled_writes, *self._handed.stores()], key=lambda write: write.step.order)
+        written = [*self.spelled_writes, *self._handed.stores(), *self._kept_properties()]
+        return sorted(written, key=lambda write: write.step.order)
+
+    def _kept_properties(self) -> Iterator[Write]:
+        """Yield what the results of cached properties are: attributes of their objects."""
+        for scope in self.scopes:
+            if scope.class_name is not None and KEPT_PROPERTY in decorators(scope) and scope.parameters:
+                attribute = Ref(scope.parameters[0], (("attr", scope.name),))
+                yield from (Write("bind", attribute, value, at, at.node) for value, at in self.results.get(scope, ()))
 
     @cached_property
     def results(self) -> dict[Scope, list[tuple[ast.expr, Step]]]:
@@ -74,8 +86,33 @@ class WholeProgram(Program):
         """Tell whether a function is a loader's own, which it runs on the elements of its data set."""
         return scope.name not in PROTOCOL and any(True for _ in self._drawing.callers(scope))
 
+    @cached_property
+    def property_sources(self) -> dict[str, list[Steps]]:
+        """Where below their object the results of properties lie, by name."""
+        table: dict[str, list[Steps]] = defaultdict(list)
+        for scope in filter(is_property, self.scopes):
+            for value, _ in self.results.get(scope, ()):
+                ref = memory_ref(value)
+                if ref is not None and ref.steps and ref.root == scope.parameters[0] and ref.steps[0][1] != scope.name:
+                    table[scope.name].append(ref.steps)
+        return dict(table)
+
+    def _readers(self, scope: Scope) -> Iterator[Call]:
+        """Yield the attributes whose reading runs a property."""
+        for node, step in self._expressions if is_property(scope) else ():
+            if isinstance(node, ast.Attribute) and node.attr == scope.name and isinstance(node.ctx, ast.Load):
+                yield Call(node, step, ref_of(node.value))
+
+    def _ways_to(self, step: Step, depth: int) -> list[Context]:
+        return self._blocks.moved(super()._ways_to(step, depth), step)
+
     def _find_callers(self, scope: Scope) -> Iterator[Call]:
-        found = [*self.spelled_callers(scope), *self._handed.callers(scope)]
+        found = [
+            *self._readers(scope),
+            *self._blocks.callers(scope),
+            *self.spelled_callers(scope),
+            *self._handed.callers(scope),
+        ]
         if scope.name in PROTOCOL or not found:
             found += self._drawing.callers(scope)
         yield from found or self._handed.mentions(scope)

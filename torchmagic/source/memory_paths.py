@@ -101,6 +101,21 @@ def memory_paths(program: Program, ref: Ref, step: Step, depth: int = _DEEPEST) 
     """Return the paths by which the top level of the cell knows the memory that `ref` names in a statement."""
     if not depth:
         return []
+    behind = [
+        path for hidden in _behind_properties(program, ref) for path in memory_paths(program, hidden, step, depth - 1)
+    ]
+    return list(dict.fromkeys([*_paths(program, ref, step, depth), *behind]))[:_MOST]
+
+
+def _behind_properties(program: Program, ref: Ref) -> Iterator[Ref]:
+    """Yield the paths of what the properties on a path return."""
+    for index, (kind, key) in enumerate(ref.steps):
+        if kind == "attr" and key in program.property_sources:
+            for steps in program.property_sources[key]:
+                yield Ref(ref.root, (*ref.steps[:index], *steps, *ref.steps[index + 1 :]))
+
+
+def _paths(program: Program, ref: Ref, step: Step, depth: int) -> list[Ref]:
     owner = step.scope.owner_of(ref.root)
     at_top = isinstance(owner.node, ast.Module)
     found: list[Ref] = []
@@ -127,7 +142,7 @@ def memory_paths(program: Program, ref: Ref, step: Step, depth: int = _DEEPEST) 
                 if argument is not None:
                     found += memory_paths(program, argument + ref.steps, call.step, depth - 1)
             found += [target + path + ref.steps for target, path in _returned_as(program, ref.root, owner)]
-    return list(dict.fromkeys(found))[:_MOST]
+    return found
 
 
 def last_bind(program: Program, name: str, owner: Scope, step: Step) -> Write | None:

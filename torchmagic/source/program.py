@@ -11,7 +11,7 @@ from typing import Any
 
 from torchmagic.source.gathering import joined
 from torchmagic.source.hooks import forward_hooks
-from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
+from torchmagic.source.refs import ANY, Ref, Steps, bare_name, ref_of
 from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
 from torchmagic.source.text import SourceText
 from torchmagic.source.writes import Write, writes_of
@@ -89,6 +89,11 @@ class Program:
     def writes(self) -> list[Write]:
         """Every write of the program, in the order of the text."""
         return [write for step in self.steps for write in writes_of(step)]
+
+    @cached_property
+    def property_sources(self) -> dict[str, list[Steps]]:
+        """Where below their object the results of properties lie, by name; nothing unless properties are followed."""
+        return {}
 
     @cached_property
     def calls(self) -> list[tuple[ast.Call, Step]]:
@@ -179,9 +184,11 @@ class Program:
         if hook is not None:
             return [Context((*outer.steps, step), outer.loops) for outer in self._scope_contexts(hook, _DEEPEST)]
         own = step.loops + (tuple(enclosing_comprehensions(step, node)) if node is not None else ())
-        return [
-            Context((*outer.steps, step), (*outer.loops, *own)) for outer in self._scope_contexts(step.scope, _DEEPEST)
-        ]
+        return [Context((*outer.steps, step), (*outer.loops, *own)) for outer in self._ways_to(step, _DEEPEST)]
+
+    def _ways_to(self, step: Step, depth: int) -> list[Context]:
+        """Return the ways in which the function around a statement is reached when the statement runs."""
+        return self._scope_contexts(step.scope, depth)
 
     def _scope_contexts(self, scope: Scope, depth: int) -> list[Context]:
         if isinstance(scope.node, ast.Module):
@@ -204,7 +211,7 @@ class Program:
                 ),
             )
             for call in self.callers(scope)
-            for outer in self._scope_contexts(call.step.scope, depth - 1)
+            for outer in self._ways_to(call.step, depth - 1)
         ]
         self._contexts[scope] = found[:_MOST]
         return self._contexts[scope]

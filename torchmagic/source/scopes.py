@@ -66,7 +66,7 @@ class Step:
     scope: Scope
     loops: tuple[Loop, ...]
     tests: tuple[ast.expr, ...]
-    order: int
+    order: float
 
     @property
     def line(self) -> int:
