@@ -9,13 +9,14 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
+    from torchmagic.checking.traced_block import TracedBlock
     from torchmagic.findings import Level
     from torchmagic.memory_report import MemoryReport
     from torchmagic.report import Report
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "check", "memory"]
+__all__ = ["__version__", "check", "memory", "trace"]
 
 
 def check(
@@ -72,6 +73,37 @@ def memory(namespace: Mapping[str, Any] | None = None, *, paths: Iterable[str] =
 
     names = vars(sys.modules["__main__"]) if namespace is None else namespace
     return look(names, paths=tuple(paths))
+
+
+def trace(
+    *,
+    device: str | None = None,
+    only: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    level: Level = "warning",
+) -> TracedBlock:
+    """Follow the operations of a `with` block, to name the one that the first NaN or infinity was born in.
+
+        with torchmagic.trace() as followed:
+            train()
+        print(followed.report)
+
+    Args:
+        device: where tensors should be, such as `"cuda"`; inferred when left out.
+        only: run these rules alone.
+        ignore: leave these rules out.
+        level: the least level that counts as a finding.
+
+    Returns:
+        A context manager. After the block its `report` holds what `%%torchcheck --trace` would show of it, also when
+        the block ended with an exception, which goes on its way.
+
+    Raises:
+        ValueError: a rule or level that does not exist.
+    """
+    from torchmagic.checking.traced_block import TracedBlock
+
+    return TracedBlock(device=device, only=only, ignore=ignore, level=level)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -18,6 +18,7 @@ from torchmagic.namespace import Namespace, Snapshot, undisturbed, walk
 from torchmagic.report import Report
 from torchmagic.source import SourceText
 from torchmagic.source.text import EVERY_RULE
+from torchmagic.tracing.compiled import compiled_names, unseen_words
 
 if TYPE_CHECKING:
     from torchmagic.tracing.trace import Trace
@@ -83,7 +84,7 @@ def check(
             title_of=title_of,
         )
         try:
-            found.skipped += [*_unheard(chosen, text), *(trace.unseen if trace is not None else ())]
+            found.skipped += [*_unheard(chosen, text), *_unseen(facts)]
             raw, failures = _run(chosen, facts)
             return _report(facts, raw, failures, level, time.perf_counter() - start)
         finally:
@@ -127,6 +128,13 @@ def _unheard(chosen: dict[str, type[Rule]], text: SourceText | None) -> list[str
         for line, names in text.silenced.items()
         for name in sorted(names - rules().keys() - {EVERY_RULE})
     ]
+
+
+def _unseen(facts: Facts) -> list[str]:
+    """Say what a trace could not follow."""
+    if facts.trace is None:
+        return []
+    return [*facts.trace.unseen, *unseen_words(list(compiled_names(facts.found.names, facts.read_names)))]
 
 
 def _require_device(device: str | None) -> None:

@@ -43,13 +43,17 @@ def told_by_trace(facts: Facts, outbreak: Outbreak, fix: Fix | None) -> Told | N
         return Told(line, "data", f"; {read_words(tale)}", details, evidence)
     keeps_line = tale.line is None or (tale.cause == "explosion" and outbreak.is_clipped_norm)
     line = outbreak.line if keeps_line else tale.line
-    return Told(line, tale.cause, f"; {birth_words(facts, tale)}{_way_out(outbreak, tale, fix)}", details, evidence)
+    return Told(
+        line, tale.cause, f"; {birth_words(facts, tale)}{_way_out(facts, outbreak, tale, fix)}", details, evidence
+    )
 
 
-def _way_out(outbreak: Outbreak, tale: Tale, fix: Fix | None) -> str:
+def _way_out(facts: Facts, outbreak: Outbreak, tale: Tale, fix: Fix | None) -> str:
     """Return the advice that fits the operation: the text's, where the text blames the same line."""
     if tale.cause == "explosion":
-        return ": lower the learning rate, clip gradients or start smaller"
+        trains = facts.trace is not None and facts.trace.steps.backward_passes > 0
+        way_out = "lower the learning rate, clip gradients or start smaller"
+        return f": {way_out if trains else 'keep the numbers smaller on the way there'}"
     suspect = outbreak.suspect
     if suspect is None or suspect.line != tale.line:
         return ""

@@ -36,6 +36,9 @@ def birth_words(facts: Facts, tale: Tale) -> str:
         place = f" in line {tale.backward_line}" if tale.backward_line is not None else ""
         if tale.hidden:
             return f"the loss is finite, but the backward pass{place} meets it again in the derivative of `{forward}`"
+        if origin.own_code:
+            own = f"`{origin.expression}`" if origin.expression else f"`{name}`"
+            return f"born in line {tale.line} in {own}, in the backward pass{place}{_because(origin)}"
         whole = f"`{origin.expression}`" if _names(origin.expression, forward) else f"`{forward}`"
         line = f" (line {tale.line})" if tale.line is not None else ""
         return f"born in the backward pass{place}, in the derivative of {whole}{line}{_because(origin)}"
@@ -131,7 +134,7 @@ def _where(facts: Facts, told: tuple[Spot, ...]) -> str:
 def _place(facts: Facts, spot: Spot) -> str:
     inside = f" in `{spot.function}`" if spot.function != "<module>" else ""
     if facts.source is not None and is_text_of(spot.filename, facts.source):
-        return f"line {spot.line} of this cell{inside}"
+        return f"line {spot.line}{inside}"
     title = facts.title_of(spot.filename)
     name = f"cell {title}" if title else f"`{spot.filename.replace(chr(92), '/').rpartition('/')[2]}`"
     return f"{name}, line {spot.line}{inside}"
@@ -142,7 +145,7 @@ def _way(tale: Tale) -> str:
     steps: list[str] = []
     for event in tale.way:
         name = tale.names.get(place_of(event))
-        if event.operation not in _SAYS_NOTHING or event is tale.origin:
+        if event.operation not in _SAYS_NOTHING and event.kind != "written":
             word = f"derivative of {of_node(event.node)}" if event.node else short_name(event.operation)
             if not steps or steps[-1] != word:
                 steps.append(word)
@@ -158,7 +161,7 @@ def _way(tale: Tale) -> str:
 
 def _given(facts: Facts, tale: Tale) -> str:
     """Return what the operation was given: names, dtypes and sizes."""
-    if tale.origin.node or not tale.origin.operands:
+    if tale.origin.node or tale.origin.kind == "written" or not tale.origin.operands:
         return ""
     module = module_path(facts, tale.origin)
     parts = [f"{_operand_name(operand, module)}{operand.words}" for operand in tale.origin.operands]

@@ -79,8 +79,8 @@ def tale_of(facts: Facts, outbreak: Outbreak) -> Tale | None:
             names.setdefault(place_of(own), value.subject)
     growth = trace.steps.growth()
     cause = _cause(origin, growth, hidden=hidden)
-    backward = origin.site if origin.node else None
-    site = origin.forward if origin.node and origin.forward else origin.site
+    backward = _outermost(origin.site) if origin.node else None
+    site = origin.forward if origin.node and origin.forward and not origin.own_code else origin.site
     return Tale(
         origin=origin,
         way=tuple(_way_from(trace, origin)),
@@ -157,6 +157,11 @@ def _line(facts: Facts, site: Site) -> int | None:
     if source is None:
         return None
     return next((spot.line for spot in spots(site) if is_text_of(spot.filename, source)), None)
+
+
+def _outermost(site: Site) -> Site:
+    """Return the last frame of a site: where the cell itself called `backward()`."""
+    return site[-1:]
 
 
 def _told_spots(facts: Facts, site: Site) -> Iterator[Spot]:

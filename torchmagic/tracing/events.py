@@ -37,8 +37,9 @@ class Event:
     its name in the dispatcher, such as `log` or `native_layer_norm`. `has_nan` tells that the result held NaN and not
     only infinities; `counts` how many of each, where that was counted. `site` is where the user called it; for an
     operation of a backward pass that is the line of `backward()`, `node` the graph's node (`LogBackward0`) and
-    `forward` the site of the forward operation. `modules` are weak references to the modules that were running, the
-    innermost first. `step` counts the backward passes begun before it. `written_by` is the number that a fill put in.
+    `forward` the site of the forward operation; `own_code` tells that a hook, a function or a checkpoint of the user's
+    called it there, so that `site` is the place. `modules` are weak references to the modules that were running, the
+    innermost first. `step` counts the backward passes begun before it. `expression` is what stands at that place.
     """
 
     number: int
@@ -55,3 +56,4 @@ class Event:
     modules: tuple[Any, ...] = ()
     step: int = 0
     expression: str = ""
+    own_code: bool = False

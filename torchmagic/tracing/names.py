@@ -81,6 +81,8 @@ def spelled(operation: str) -> str:
 def plain_name_of_node(node: str) -> str:
     """Return the forward operation of a node of the graph as the dispatcher names it: `log` for `LogBackward0`."""
     name = re.sub(r"Backward\d*$", "", node.rpartition("::")[2])
+    if not node[-1:].isdigit():
+        return name  # a class of the user's
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

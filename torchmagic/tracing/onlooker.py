@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from torchmagic.source.user_files import is_user_file
 from torchmagic.tracing.events import Event, Kind, Operand
 from torchmagic.tracing.expressions import expression_at, operand_text, text_of
 from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
@@ -27,6 +30,7 @@ _MOST_DESCRIBED: Final = 64
 _MOST_LINES: Final = 400_000
 _MOST_NODES: Final = 5
 _LARGEST_COUNTED: Final = 1 << 24
+_ENGINE: Final = f"{os.sep}torch{os.sep}autograd{os.sep}"
 
 
 class Call(NamedTuple):
@@ -164,11 +168,14 @@ class Onlooker:
         if len(events) >= _MOST_EVENTS:
             return min(parents) if parents else len(events) - 1
         node, top = self._node(), self._frame()
+        own_code = node is not None and not _is_called_by_engine(top)
         operands: tuple[Operand, ...] = ()
         expression, counts = "", None
         if (kind != "passed" or self._is_crossing(node, parents)) and self._described < _MOST_DESCRIBED:
             self._described += kind != "written"
-            operands, expression = self._described_by(call, node, top)
+            # Tensors inside a transform such as `vmap` do not tell all of it.
+            with suppress(RuntimeError, TypeError, NotImplementedError, AttributeError):
+                operands, expression = self._described_by(call, node, top, own_code=own_code)
             if targets and targets[0].numel() <= _LARGEST_COUNTED:
                 counts = count_tensor(targets[0])
         events.append(
@@ -187,6 +194,7 @@ class Onlooker:
                 modules=tuple(map(weakref.ref, _running_modules(top))) if kind == "born" else (),
                 step=self.steps.backward_passes,
                 expression=expression,
+                own_code=own_code,
             )
         )
         return len(events) - 1
@@ -198,12 +206,15 @@ class Onlooker:
             return frame_of_thread(self._thread) or top
         return top
 
-    def _described_by(self, call: Call, node: Any, top: FrameType) -> tuple[tuple[Operand, ...], str]:
+    def _described_by(
+        self, call: Call, node: Any, top: FrameType, *, own_code: bool
+    ) -> tuple[tuple[Operand, ...], str]:
         """Return the operands of an operation, and the expression on the user's line that it belongs to.
 
         For one of a backward pass these are those of the forward operation, where they explain it.
         """
         frame = user_frame(top)
+        node = None if own_code else node
         site = self.forward.get(node._sequence_nr()) if node is not None else None  # noqa: SLF001
         if not site and frame is not None:
             site = ((frame.f_code, frame.f_lasti),)
@@ -228,6 +239,18 @@ def _is_seed() -> bool:
     """Tell whether it is autograd that makes a tensor of ones, to begin a backward pass from."""
     frame: FrameType | None = sys._getframe(3)  # noqa: SLF001
     return frame is not None and frame.f_code.co_name == "_make_grads"
+
+
+def _is_called_by_engine(frame: FrameType | None) -> bool:
+    """Tell whether autograd alone stands between an operation and the user's nearest line, `loss.backward()`."""
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if _ENGINE in filename:
+            return True
+        if is_user_file(filename):
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _tensors(value: Any) -> Iterator[Any]:
