@@ -92,14 +92,18 @@ def attribute(
     A variable goes before the graph of a variable, and both before an output or a frame of the last exception: those
     get what nothing else holds.
     """
-    found = walk(names, hidden=hidden)
+    return attribute_found(walk(names, hidden=hidden), leftovers)
+
+
+def attribute_found(found: Namespace, leftovers: Sequence[Leftover] = ()) -> Attribution:
+    """Do the same with a walk that was made already."""
     result = Attribution(found, skipped=list(found.skipped))
     claims = list(_claims(found, 0, result))
     roots: dict[str, Any] = {}
     labels: dict[str, str] = {}
     for number, leftover in enumerate(leftovers):
         # What a variable reaches is the variable's, so its walk is not repeated for every frame that names it too.
-        if found.find(leftover.value) is None and leftover.value is not names:
+        if found.find(leftover.value) is None and leftover.value is not found.names:
             key = f"{leftover.label} {number}"
             roots[key], labels[key] = leftover.value, leftover.label
             result.notes[leftover.label] = leftover.note

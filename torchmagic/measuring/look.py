@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from torchmagic.holdings import DeviceMemory, Holder
-from torchmagic.measuring.attribution import Attribution, attribute
+from torchmagic.measuring.attribution import Attribution, attribute, attribute_found
 from torchmagic.measuring.backend import Backend
 from torchmagic.measuring.bar import with_parts
 from torchmagic.measuring.devices import backends, no_accelerator
@@ -17,7 +17,7 @@ from torchmagic.measuring.imbalance import imbalances
 from torchmagic.measuring.leftovers import leftovers
 from torchmagic.measuring.opened import find_path, opened
 from torchmagic.memory_report import MemoryReport
-from torchmagic.namespace import undisturbed
+from torchmagic.namespace import Namespace, undisturbed
 from torchmagic.namespace.resolve import MISSING
 
 
@@ -76,6 +76,15 @@ def read_devices(sources: Sequence[Backend] | None = None, whole: Attribution | 
         for name in sorted(whole.totals.keys() - known):
             devices.append(_with_names(DeviceMemory(name), whole))
     return [with_parts(device) for device in devices]
+
+
+def holders_at_failure(
+    found: Namespace, error: BaseException | None, device: str, sources: Sequence[Backend] | None = None
+) -> tuple[DeviceMemory, list[Holder]]:
+    """Return a device and its holders, the frames of an error among them, from a walk that was made already."""
+    whole = attribute_found(found, leftovers(found.names, error))
+    devices = {each.device: each for each in read_devices(sources, whole)}
+    return devices.get(device, DeviceMemory(device)), [holder for holder in whole.holders() if holder.device == device]
 
 
 def _with_names(device: DeviceMemory, whole: Attribution) -> DeviceMemory:
