@@ -45,14 +45,14 @@ def test_two_mistakes_that_do_not_touch_are_two_findings() -> None:
     assert [(f.subject, f.line) for f in report.findings] == [("a", 2), ("b", 3)]
 
 
-def test_data_of_an_earlier_cell_have_no_line() -> None:
+def test_data_of_an_earlier_cell_have_the_line_that_takes_them_in() -> None:
     """The root is the data, though this cell did not make them."""
     report = look(
         SETUP + 'X = torch.randn(5, 3); X[0, 0] = float("nan"); Y = torch.randn(5, 1)',
         "\nnet = nn.Linear(3, 1)\nloss = F.mse_loss(net(X), Y)\nloss.backward()\n",
     )
 
-    assert [(f.subject, f.line, f.cause) for f in report.findings] == [("X", None, "data")]
+    assert [(f.subject, f.line, f.cause) for f in report.findings] == [("X", 3, "data")]
 
 
 def test_the_message_says_how_many_where_and_what_was_reached() -> None:

@@ -57,13 +57,36 @@ def bad_values(facts: Facts) -> BadValues:
     for seen in facts.found.of_kind("tensor", "array", "column"):
         counts = _counts(facts, seen)
         if counts is not None:
-            value = BadValue(seen.subject, _role(seen), counts, seen.places[0], seen.obj)
-            found.by_key.setdefault(key_of(seen.places[0]), []).append(value)
-            found.keys |= {key_of(place) for place in seen.places}
+            place = _home(facts, seen)
+            value = BadValue(place.text, _role(seen), counts, place, seen.obj)
+            found.by_key.setdefault(key_of(place), []).append(value)
+            found.keys |= {key_of(path) for path in (place, *seen.places)}
     for value in sorted(_numbers(facts), key=lambda value: value.stood_before):
         found.by_key.setdefault(key_of(value.place), []).append(value)
         found.keys |= {key_of(value.place), *_other_keys(facts, value.place)}
     return found
+
+
+def _home(facts: Facts, seen: Seen) -> Place:
+    """Return the path to tell of: not one through the variable of a loop that was left with an element of something."""
+    place = seen.places[0]
+    if not _is_left_by_loop(facts, place.root):
+        return place
+    holder = facts.found.find(place.owner) if place.parent is not None else None
+    others = [
+        Place(other, place.step, place.role, place.key, place.owner) for other in (holder.places if holder else ())
+    ]
+    return next((p for p in (*seen.places, *others) if not _is_left_by_loop(facts, p.root)), place)
+
+
+def _is_left_by_loop(facts: Facts, name: str) -> bool:
+    """Tell whether nothing but loops binds a variable of the cell."""
+    program = facts.program
+    scope = (
+        next((s for s in program.scopes if s.unit.is_cell and s.parent is None), None) if program is not None else None
+    )
+    binds = program.binds_of(name, scope) if program is not None and scope is not None else []
+    return bool(binds) and all(write.how == "for" for write in binds)
 
 
 def _numbers(facts: Facts) -> Iterator[BadValue]:

@@ -149,7 +149,7 @@ class Blame:
                 if definition in known or definition.value is None or definition.key == leaf:
                     continue
                 known.add(definition)
-                if any(need.key == leaf for need in definition.upstream(hidden=True)):
+                if any(_holds(need.key, leaf) for need in definition.upstream(hidden=True)):
                     yield definition
 
     def _evidence(self, hazard: Hazard, definition: Definition) -> _Evidence | None:
@@ -171,6 +171,11 @@ class Blame:
         if not issubclass(type(value), torch.Tensor) or not value.is_floating_point() or value.numel() > _MOST_READ:
             return _Evidence()
         return _at_the_edge(hazard.name, value, str(ref))
+
+
+def _holds(key: str, leaf: str) -> bool:
+    """Tell whether a variable is a leaf, or an object of whose attributes the text does not tell: `scene`."""
+    return key == leaf or leaf.startswith(f"{key}.")
 
 
 def _is_half(root: Node) -> bool:

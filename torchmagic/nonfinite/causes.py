@@ -52,7 +52,8 @@ class Causes:
             return "data"
         if root in self._poison.downstream(root):
             return self._training_cause(group, weight, growth)
-        if any(definition.feeds_itself for definition in self._poison.path(root)):
+        averages = root.has("buffer") and not any(node.has("parameter", "gradient", "number") for node in group)
+        if not averages and any(definition.feeds_itself for definition in self._poison.path(root)):
             return "design" if weight >= _SUSPICIOUS else "explosion"
         if weight < _SUSPICIOUS and any(map(self._records_overflow, group)):
             return "explosion"
@@ -120,16 +121,29 @@ class Causes:
             outer = [d for d in path if d.top]
             if not written:
                 blamed_line = blamed.line if blamed is not None else None
-                return blamed_line or next((d.line for d in outer), None)
+                return blamed_line or next((d.line for d in outer), None) or self._first_use(root)
             return next((d.line for d in [w for w in written if w.top] + outer), None)
         if cause == "design" and blamed is not None and blamed.line is not None:
             return blamed.line
         if root.has("buffer"):
             return next((d.line for d in reversed(path) if d.how == "call"), None) or path[0].line if path else None
         own = [d for d in path if d.how not in ("call", "entry") and not is_alias(d.value)] or path
-        if root.has("parameter") and not root.has("gradient"):
+        if root.has("gradient"):
+            own = [d for d in own if d.how == "backward"] or own
+        elif root.has("parameter"):
             own = [d for d in own if d.how == "step"] or own
         return next((d.line for d in own), None)
+
+    def _first_use(self, root: Node) -> int | None:
+        """Return the line that takes values of a variable from before the cell into one that they spoil."""
+        taken = (
+            definition.line
+            for node in self._poison.nodes.values()
+            if root in node.sources and node is not root
+            for definition in self._poison.path(node)
+            if definition.needs & root.definitions and definition.line is not None
+        )
+        return min(taken, default=None)
 
 
 @dataclass

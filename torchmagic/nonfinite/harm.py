@@ -13,7 +13,7 @@ from torchmagic.nonfinite.taming import Taming
 from torchmagic.source import ref_of
 from torchmagic.source.definitions import Definition
 from torchmagic.source.hazards import hazards, is_uninitialised, nonfinite_literal
-from torchmagic.source.operations import calls, computes, from_text, masks, mixes, only_passes, selects
+from torchmagic.source.operations import calls, computes, from_text, is_mask_method, masks, mixes, only_passes, selects
 
 _STORES = frozenset({"append", "appendleft", "insert", "add", "extend", "[]=", "setdefault", "put", "push", "update"})
 _FILLED = frozenset({"call", "backward", "step"})
@@ -150,7 +150,7 @@ class Harm:
         if self.is_stored_by_mask([definition]):
             return True
         literal = nonfinite_literal(definition.value)
-        return literal is not None and masks(definition.value) and "nan" not in ast.unparse(literal).lower()
+        return literal is not None and _masks(definition) and "nan" not in ast.unparse(literal).lower()
 
     def is_marker(self, node: Node) -> bool:
         """Tell whether a mask is there on purpose; -Inf that was computed may have done what it did by accident."""
@@ -159,7 +159,7 @@ class Harm:
         if node.has("number") or not node.only_negative or self._is_selected(node):
             return True
         path = list(self.poison.path(node))
-        return any(masks(d.value) for d in path) or self.is_stored_by_mask(path)
+        return any(map(_masks, path)) or self.is_stored_by_mask(path)
 
     @property
     def _losses(self) -> set[str]:
@@ -173,10 +173,10 @@ class Harm:
             return False
         path = list(self.poison.path(node))
         if not node.only_negative:
-            return any(masks(d.value) for d in path) or self.is_stored_by_mask(path)
+            return any(map(_masks, path)) or self.is_stored_by_mask(path)
         if self.mixes(node) and any(not self.is_mask(source) for source in node.sources if source is not node):
             return False
-        if self._is_selected(node) or any(masks(d.value) for d in path) or self.is_stored_by_mask(path):
+        if self._is_selected(node) or any(map(_masks, path)) or self.is_stored_by_mask(path):
             return True
         return not self.is_data(node) and not is_accident(node, self.poison)
 
@@ -266,3 +266,8 @@ class Harm:
             and value.obj.ndim == 1 and value.obj[0] == -float("inf") and value.obj[-1] == float("inf")
             for value in node.values
         )  # fmt: skip
+
+
+def _masks(definition: Definition) -> bool:
+    """Tell whether a definition writes markers, in an expression or in place."""
+    return masks(definition.value) or is_mask_method(definition.how)

@@ -67,12 +67,20 @@ class Poison:
         if not self.bad.by_key:
             return
         for key, values in self.bad.by_key.items():
-            self.nodes[key] = Node(key, values, self.flow.final(key) if self.flow is not None else set())
+            self.nodes[key] = Node(key, values, self._definitions(key))
         self._finals = {d for node in self.nodes.values() for d in node.definitions}
         for node in self.nodes.values():
             node.sources = set(self._sources(node))
         unlink_other_optimizers(self.nodes.values())
         link_training(list(self.nodes.values()))
+
+    def _definitions(self, key: str) -> set[Definition]:
+        """Return what defined a variable at the end; of gradients inside an object the text may know the whole."""
+        if self.flow is None:
+            return set()
+        whole = key.partition(".")[0] + GRAD
+        known = self.flow.cell.names
+        return self.flow.final(whole if key.endswith(GRAD) and key not in known and whole in known else key)
 
     def _untie(self) -> None:
         """Let go of the values: the nodes refer to one another, and the flow to the graph."""

@@ -91,11 +91,20 @@ class Bindings:
             return set()
         key = self._key(owner, ref)
         found = owner.lookup(key)
+        if ref.root in frame.shares and ref.steps[:1] == (("attr", "grad"),):
+            found |= self._gradients_of(*frame.shares[ref.root])
         if gradients:
             found |= owner.names.get(key + GRAD, set())
         if not found and owner is self.cell and not key.endswith(GRAD):
             found = self._enter(ref.root)
         return found
+
+    def _gradients_of(self, holder: Frame, whole: Ref) -> set[Definition]:
+        """Return the gradients that are kept for a module or container, also by the name it was handed over from."""
+        key = self._key(holder, whole)
+        names = {up.key for made in holder.lookup(key) for up in made.upstream() if up.top}
+        found = set(holder.names.get(key + GRAD, ()))
+        return found.union(*(self.cell.names.get(name + GRAD, ()) for name in names))
 
     def _enter(self, root: str) -> set[Definition]:
         """Return the definition of a variable that the cell found in place."""

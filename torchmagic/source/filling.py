@@ -72,7 +72,7 @@ class Filling(Inlining):
         keys = set()
         for start in held:
             for definition in start.upstream(hidden=True):
-                if definition.top and self._kind_of(_path(definition.key)) in ("module", "stateful", "leaf"):
+                if definition.top and self._kind_of(_path(definition.key)) in ("module", "stateful", "leaf", "object"):
                     keys.add(definition.key)
         for key in sorted(keys):
             made = self._define(
@@ -81,7 +81,11 @@ class Filling(Inlining):
             self._put(self.cell, key + GRAD, made, rebinds=False)
 
     def _step(self, node: ast.Call, optimizers: list[Ref], frame: Frame, step: Step) -> None:
-        with_gradients = [key for key in self.cell.names if key.endswith(GRAD)]
+        with_gradients = [
+            key
+            for key in self.cell.names
+            if key.endswith(GRAD) and self._kind_of(_path(key.removesuffix(GRAD))) != "object"
+        ]
         for key in with_gradients:
             base = key.removesuffix(GRAD)
             made = self._define(self.cell, base, "step", step=step, needs=self.cell.names[key], node=node, frame=frame)
@@ -99,4 +103,6 @@ def _path(key: str) -> Ref:
 def _makes_optimizer(value: ast.expr | None) -> bool:
     """Tell whether an expression constructs one of torch's optimizers: `torch.optim.SGD(...)`."""
     ref = ref_of(value.func) if isinstance(value, ast.Call) else None
-    return ref is not None and (ref.root == "optim" or ("attr", "optim") in ref.steps)
+    if ref is None or ("attr", "lr_scheduler") in ref.steps:
+        return False
+    return ref.root == "optim" or ("attr", "optim") in ref.steps

@@ -9,6 +9,7 @@ from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES, NO_VALUES
 from torchmagic.source.definitions import Definition, Frame
 from torchmagic.source.filling import Filling
 from torchmagic.source.hiding import hides
+from torchmagic.source.loop_names import drawn_from
 from torchmagic.source.operations import asks, call_name
 from torchmagic.source.program import Program, enclosing_comprehensions
 from torchmagic.source.refs import ANY, Ref, Steps, ref_of
@@ -18,6 +19,9 @@ from torchmagic.source.writes import Write, writes_of
 _MEMBERS = frozenset(
     {"parameters", "named_parameters", "modules", "children", "named_children", "named_modules", "values", "items"}
 )
+
+
+_LOOPS = (ast.For, ast.AsyncFor)
 
 
 class Flow(Filling):
@@ -79,7 +83,7 @@ class Flow(Filling):
         self._inner_blocks(node, step, frame, maybe=maybe)
 
     def _inner_blocks(self, node: ast.stmt, step: Step, frame: Frame, *, maybe: bool) -> None:
-        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+        if isinstance(node, (*_LOOPS, ast.While)):
             outside, frame.looped = frame.looped, True
             last_line, self._last_line = self._last_line, None  # earlier rounds ran to their end
             for _ in range(2):  # the second time with what the first one left
@@ -134,13 +138,15 @@ class Flow(Filling):
             self._rename(frame, self._fresh[id(write.value)], owner, ref)
         if write.how == "for" and write.kind == "bind" and not target.steps:
             self._share(write, frame)
-        elif target.root in frame.shares and write.kind != "bind":
+        elif target.root in frame.shares and (write.kind != "bind" or target.steps):
             holder, holder_ref = frame.shares[target.root]
-            self._put(holder, self._key(holder, holder_ref), definition, rebinds=False)
+            steps = target.steps if target.steps == (("attr", "grad"),) else ()
+            self._put(holder, self._key(holder, holder_ref + steps), definition, rebinds=False)
 
     def _share(self, write: Write, frame: Frame) -> None:
         """Note that a loop variable stands for an element of a container or a parameter of a module."""
-        node = write.value
+        loop = write.step.node
+        node = drawn_from(loop.target, loop.iter, write.target.root) if isinstance(loop, _LOOPS) else write.value
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MEMBERS:
             node = node.func.value
         if (ref := ref_of(node)) is not None:

@@ -50,10 +50,12 @@ _CALLS: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("softmax", "log_softmax", "logsumexp"), (1, _ROW)),
     "mean": (1, "the mean of nothing is NaN"),
 }  # fmt: skip
+_GREATER = frozenset({"max", "maximum"})
+_LIBRARIES = frozenset({"torch", "np", "numpy", "F", "math"})
 _SAFE_MODULES = frozenset({"math"})
 _GUARDS = frozenset(
     {
-        "clamp", "clamp_min", "clamp_", "clip", "maximum", "max", "softplus", "relu6", "eps", "nan_to_num", "len",
+        "clamp", "clamp_min", "clamp_", "clip", "softplus", "relu6", "eps", "nan_to_num", "len",
         "numel", "size", "float_eps", "finfo", "where", "item_count",
     }
 )  # fmt: skip
@@ -89,9 +91,7 @@ def _call_hazards(node: ast.Call, floor: float) -> Iterator[Hazard]:
     owner = function.value if isinstance(function, ast.Attribute) else None
     if isinstance(owner, ast.Name) and owner.id in _SAFE_MODULES:
         return  # Python's own functions raise instead
-    method = owner is not None and not (
-        isinstance(owner, ast.Name) and owner.id in ("torch", "np", "numpy", "F", "math")
-    )
+    method = owner is not None and not (isinstance(owner, ast.Name) and owner.id in _LIBRARIES)
     method = method and not (
         isinstance(owner, ast.Attribute) and owner.attr in ("linalg", "special", "functional", "init")
     )
@@ -162,7 +162,11 @@ def is_guarded(node: ast.expr | None, floor: float = 0.0) -> bool:
         return is_guarded(node.left, floor) and is_guarded(node.right, floor)
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name in _GUARDS or any(keyword.arg in ("eps", "min") for keyword in node.keywords):
+        if (
+            name in _GUARDS
+            or (name in _GREATER and _has_bound(node))
+            or any(keyword.arg in ("eps", "min") for keyword in node.keywords)
+        ):
             return _is_above(node, floor)
         math_call = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
         if math_call and node.func.value.id == "math":  # type: ignore[attr-defined]
@@ -171,6 +175,22 @@ def is_guarded(node: ast.expr | None, floor: float = 0.0) -> bool:
             name in ("float", "int", "sqrt", "abs", "std", "var") and any(is_guarded(part, floor) for part in node.args)
         )
     return False
+
+
+def _has_bound(node: ast.Call) -> bool:
+    """Tell whether a maximum is that of two values, `max(n, 1)`, and not the greatest one of a tensor: `x.max()`."""
+    of_tensor = isinstance(node.func, ast.Attribute) and not (
+        isinstance(node.func.value, ast.Name) and node.func.value.id in _LIBRARIES
+    )
+    bounds = node.args if of_tensor else node.args[1:]
+    along = any(keyword.arg in ("dim", "axis", "keepdim") for keyword in node.keywords)
+    is_dim = isinstance(node.func, ast.Attribute) and all(isinstance(_unsigned(part), int) for part in bounds)
+    return bool(bounds) and not along and not is_dim
+
+
+def _unsigned(node: ast.expr) -> object:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _is_above(guard: ast.Call, floor: float) -> bool:

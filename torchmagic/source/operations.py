@@ -117,6 +117,11 @@ def masks(expression: ast.AST | None) -> bool:
     return any(call_name(call) in _MASKS and not _fills_finite(call) for call in calls(expression))
 
 
+def is_mask_method(name: str) -> bool:
+    """Tell whether a method of this name writes markers into its receiver: `scores.fill_diagonal_(inf)`."""
+    return name in _MASKS
+
+
 def _fills_finite(call: ast.Call) -> bool:
     """Tell whether a call fills memory with a number that is written as it is: `torch.full((2, 3), 20.0)`."""
     given = [keyword.value for keyword in call.keywords if keyword.arg in ("fill_value", "value")] or call.args[-1:]
