@@ -6,6 +6,7 @@ import linecache
 from typing import TYPE_CHECKING, Any
 
 from torchmagic.checking import check, take_snapshot
+from torchmagic.tracing.watch import Watch
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -27,17 +28,26 @@ def look(*cells: str, **options: Any) -> Report:
     return look_around(*cells, **options)[0]
 
 
-def look_around(*cells: str, **options: Any) -> tuple[Report, dict[str, Any], Exception | None]:
-    """Run the cells, check the namespace after the last, and return the report, the namespace and the last error."""
+def look_around(*cells: str, trace: bool = False, **options: Any) -> tuple[Report, dict[str, Any], Exception | None]:
+    """Run the cells, check the namespace after the last, and return the report, the namespace and the last error.
+
+    With `trace` the last cell is followed.
+    """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     *setup, cell = cells
     for earlier in setup:
         exec(_compiled(earlier), namespace)
     before, code, error = take_snapshot(namespace), _compiled(cell), None
+    watch = Watch() if trace else None
+    if watch is not None:
+        watch.begin()
     try:
         exec(code, namespace)
     except Exception as problem:
         error = problem
+    finally:
+        if watch is not None:
+            options["trace"] = watch.end()
     report = check(namespace, source=cell, error=error, before=before, filename=code.co_filename, **options)
     return report, namespace, error
 

@@ -49,7 +49,7 @@ class NonFinite(Rule):
         root, counts = subject.root, subject.root.counts
         level: Level = "note" if not subject.harmful else "error" if subject.training else "warning"
         fix = _fix(facts, subject)
-        told = told_by_trace(facts, subject, fix) if subject.harmful else None
+        told = told_by_trace(facts, subject, fix)
         if told is None:
             told = Told(subject.line, subject.cause, _reason_words(subject, fix), _hint(facts, subject))
         yield Finding(

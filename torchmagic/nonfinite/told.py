@@ -14,7 +14,7 @@ from torchmagic.nonfinite.outbreaks import Outbreak
 from torchmagic.nonfinite.trace_words import birth_words, read_words, tale_details
 from torchmagic.nonfinite.traced import Tale, tale_of
 from torchmagic.source.repairs import clamped_argument
-from torchmagic.tracing.names import spelled
+from torchmagic.tracing.names import plain_name_of_node, spelled
 from torchmagic.values import Counts
 
 HOW_TO_TRACE: Final = "To see the operation it was born in, run the cell again with `%%torchcheck --trace`."
@@ -39,8 +39,10 @@ def told_by_trace(facts: Facts, outbreak: Outbreak, fix: Fix | None) -> Told | N
     details = tuple(tale_details(facts, tale))
     evidence = _evidence(tale)
     if tale.cause == "data":
+        if outbreak.cause == "data" and outbreak.line not in (None, tale.line) and tale.origin.kind == "written":
+            return None  # the text knows where the data come from; the trace saw them become a tensor
         line = outbreak.line if outbreak.cause == "data" and outbreak.line is not None else tale.line
-        return Told(line, "data", f"; {read_words(tale)}", details, evidence)
+        return Told(line, "data", f"; {read_words(tale)}" if outbreak.harmful else "", details, evidence)
     keeps_line = tale.line is None or (tale.cause == "explosion" and outbreak.is_clipped_norm)
     line = outbreak.line if keeps_line else tale.line
     return Told(
@@ -65,8 +67,9 @@ def _way_out(facts: Facts, outbreak: Outbreak, tale: Tale, fix: Fix | None) -> s
 
 def _evidence(tale: Tale) -> dict[str, Any]:
     origin, counts = tale.origin, tale.origin.counts
+    plain = plain_name_of_node(origin.node) if origin.node and not origin.own_code else None
     found: dict[str, Any] = {
-        "operation": spelled(origin.operation),
+        "operation": spelled(origin.operation) if plain is None else spelled(plain),
         "born": origin.kind,
         "backward_line": tale.backward_line,
         "way": [spelled(event.operation) for event in tale.way],

@@ -96,7 +96,7 @@ def _because(origin: Event) -> str:
 
 def _seen(operand: Operand) -> str:
     if not operand.name:
-        return f"{operand.seen} in what it was given"
+        return f"{operand.seen} in what it was given" if " values " in operand.seen else operand.seen
     if operand.seen.startswith("it is"):
         return f"`{operand.name}` is {operand.seen.removeprefix('it is ')}"
     return (
@@ -145,7 +145,7 @@ def _way(tale: Tale) -> str:
     steps: list[str] = []
     for event in tale.way:
         name = tale.names.get(place_of(event))
-        if event.operation not in _SAYS_NOTHING and event.kind != "written":
+        if event.operation not in _SAYS_NOTHING and event.kind not in ("written", "entered"):
             word = f"derivative of {of_node(event.node)}" if event.node else short_name(event.operation)
             if not steps or steps[-1] != word:
                 steps.append(word)

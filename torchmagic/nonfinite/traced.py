@@ -36,8 +36,8 @@ _LARGE = 1e6
 """Operands from which on an overflow is one of numbers that grew; smaller ones overflow in an exponential only."""
 
 
-Place = tuple[str, CodeType | None, int, str]
-"""What tells two operations of a program apart: name, code, instruction, node of the graph."""
+Place = tuple[str, CodeType | None, int, str, bool]
+"""What tells operations of a program apart: name, code, instruction, node of the graph, and whether it only read."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _told_spots(facts: Facts, site: Site) -> Iterator[Spot]:
 def place_of(event: Event) -> Place:
     """Return what the same operation has in common in every round of a loop."""
     code, offset = event.site[0] if event.site else (None, 0)
-    return event.operation, code, offset, event.node
+    return event.operation, code, offset, event.node, event.kind == "entered"
 
 
 def _way_from(trace: Trace, origin: Event) -> list[Event]:

@@ -47,6 +47,7 @@ DERIVATIVES: Final[dict[str, tuple[str, Test]]] = {
 """Where derivatives are infinite: what a node of the graph saved, and the test. A root is 0 where its operand is."""
 
 SOFTMAXES: Final = frozenset({"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"})
+_LABELLED: Final = frozenset({"nll_loss_forward", "nll_loss2d_forward"})
 _SPREADS: Final = frozenset({"std", "var", "std_mean", "var_mean"})
 _MOST_READ: Final = 1 << 24
 
@@ -65,6 +66,8 @@ def seen_in(operation: str, args: tuple[Any, ...], values: Any, index: int) -> s
         words = counted(test, values)
         if words:
             return words
+    if index == 1 and operation in _LABELLED and len(args) > 4 and bool((values == args[4]).all()):
+        return f"every label is {args[4]}, which the loss leaves out"
     if index:
         return ""
     if operation in SOFTMAXES:

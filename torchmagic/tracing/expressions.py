@@ -13,7 +13,10 @@ from torchmagic.tracing.sites import line_at, span
 
 _LONGEST: Final = 60
 _PACKAGES: Final = frozenset({"torch", "F", "nn", "np", "functional", "special", "linalg"})
-_SECOND: Final = frozenset({"div", "true_divide", "div_", "/"})
+_OPERATORS: Final = frozenset(
+    {"add", "sub", "mul", "div", "true_divide", "pow", "mm", "bmm", "mv", "dot", "matmul", "remainder", "floor_divide"}
+)
+"""Operations that are written as operators, of which the operands stand left and right."""
 
 
 def statement_at(code: CodeType, offset: int) -> ast.stmt | None:
@@ -51,17 +54,18 @@ def text_of(node: ast.expr | None) -> str:
     return text if len(text) <= _LONGEST else ""
 
 
-def operand_text(node: ast.expr | None, operation: str) -> str:
-    """Return what stands where an operation's first operand does (a division's second), if that is the operation."""
+def operand_texts(node: ast.expr | None, operation: str) -> list[str]:
+    """Return what is written where an operation's operands stand, if the expression is that operation; else nothing."""
     if isinstance(node, ast.BinOp):
-        return text_of(node.right if operation in _SECOND else node.left)
+        return [text_of(node.left), text_of(node.right)] if operation.removesuffix("_") in _OPERATORS else []
     if not isinstance(node, ast.Call) or bare_name(node.func).strip("_") != operation.strip("_"):
-        return ""
+        return []
+    receiver: list[ast.expr] = []
     if isinstance(node.func, ast.Attribute):
         ref = ref_of(node.func.value)
         if ref is None or ref.last_name not in _PACKAGES:
-            return text_of(node.func.value)
-    return text_of(node.args[0]) if node.args else ""
+            receiver = [node.func.value]
+    return [text_of(part) for part in [*receiver, *node.args]]
 
 
 @lru_cache(maxsize=16)

@@ -33,8 +33,8 @@ class Reader:
     def is_finite(self, tensor: Any) -> bool:
         """Tell whether a plain tensor's values are all finite; small ones, which are most, by the shortest way."""
         if tensor.numel() <= _FEW and tensor.is_cpu and tensor.layout is self._strided:
-            values, dims = tensor.tolist(), tensor.dim()
             try:
+                values, dims = tensor.tolist(), tensor.dim()
                 # `hypot` scales its arguments: large ones do not overflow.
                 if dims == 1:
                     return math.isfinite(math.hypot(*values))
@@ -42,8 +42,8 @@ class Reader:
                     return math.isfinite(values)
                 if dims == 2:
                     return math.isfinite(math.hypot(*[number for row in values for number in row]))
-            except TypeError:
-                pass  # complex numbers
+            except (TypeError, RuntimeError):
+                pass  # complex numbers, nested tensors
         return not self.state_of(tensor)
 
     def state_of(self, tensor: Any) -> int:

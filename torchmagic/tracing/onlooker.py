@@ -15,13 +15,13 @@ from typing import Any, Final, NamedTuple
 
 from torchmagic.source.user_files import is_user_file
 from torchmagic.tracing.events import Event, Kind, Operand
-from torchmagic.tracing.expressions import expression_at, operand_text, text_of
+from torchmagic.tracing.expressions import expression_at, operand_texts, text_of
 from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
 from torchmagic.tracing.lineage import Lineage, is_tensor
 from torchmagic.tracing.names import plain_name_of_node
 from torchmagic.tracing.operands import operands_of, saved_operands
 from torchmagic.tracing.plans import READS, SEEDS, Plan
-from torchmagic.tracing.sites import Site, Sites, frame_of_thread, user_frame
+from torchmagic.tracing.sites import Site, Sites, frame_of_thread, user_frame, variables_of
 from torchmagic.tracing.steps import Steps
 from torchmagic.values import count_tensor
 
@@ -221,13 +221,15 @@ class Onlooker:
         written = expression_at(*site[0]) if site else None
         if node is not None:
             operation = plain_name_of_node(node.name())
-            saved = saved_operands(node, operation, operand_text(written, operation))
+            saved = saved_operands(node, operation, operand_texts(written, operation))
             if saved:
                 return saved, text_of(written)
         operands = operands_of(call.plan.name, call.given, frame, next(_running_modules(top), None))
-        if node is None and not any(operand.name for operand in operands):
-            name = operand_text(written, call.plan.name)
-            operands = tuple(replace(o, name=name if o.seen or len(operands) == 1 else "") for o in operands)
+        texts = operand_texts(written, call.plan.name) if node is None else []
+        operands = tuple(
+            operand if operand.name else replace(operand, name=text)
+            for operand, text in zip(operands, [*texts, *[""] * len(operands)], strict=False)
+        )
         return operands, text_of(written)
 
     def _is_crossing(self, node: Any, parents: Sequence[int]) -> bool:
@@ -273,7 +275,8 @@ def _running_modules(frame: FrameType | None) -> Iterator[Any]:
     while frame is not None:
         code = frame.f_code
         if code.co_name == "forward" and code.co_varnames[:1] == ("self",):
-            owner = frame.f_locals.get("self")
+            with variables_of(frame) as variables:
+                owner = variables.get("self")
             if issubclass(type(owner), torch.nn.Module) and id(owner) not in known:
                 known.add(id(owner))
                 yield owner

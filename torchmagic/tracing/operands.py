@@ -13,6 +13,7 @@ from torchmagic.tracing.events import Operand
 from torchmagic.tracing.evidence import DERIVATIVES, counted, is_readable, largest_of, seen_in
 from torchmagic.tracing.expressions import statement_at
 from torchmagic.tracing.lineage import is_tensor
+from torchmagic.tracing.sites import variables_of
 
 _MOST: Final = 6
 
@@ -31,7 +32,7 @@ def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, 
         Operand(
             name=names.get(id(tensor), ""),
             words=words_for(tensor),
-            seen=(seen := seen_in(operation, args, tensor.detach(), index) if is_readable(tensor) else ""),
+            seen=(seen := _seen(operation, args, tensor, index)),
             largest=largest_of(tensor.detach()) if not seen and _is_float(tensor) else 0.0,
             # Parameters are often transposed on the way to an operation: the same memory under another shape.
             attribute=own.get(tensor.data_ptr(), "") if own and tensor.layout is sys.modules["torch"].strided else "",
@@ -40,11 +41,11 @@ def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, 
     )
 
 
-def saved_operands(node: Any, operation: str, name: str) -> tuple[Operand, ...]:
+def saved_operands(node: Any, operation: str, texts: list[str]) -> tuple[Operand, ...]:
     """Describe what a node of the graph saved of its forward operation, where that explains its derivative.
 
     Read through `_raw_saved_*` (seen in torch 2.0 to 2.13), which runs no hook of the user's; what a hook packed is
-    not opened. `name` is the text of the forward operation's operand.
+    not opened. `texts` are what is written where the forward operation's operands stand.
     """
     if operation not in DERIVATIVES:
         return ()
@@ -54,6 +55,8 @@ def saved_operands(node: Any, operation: str, name: str) -> tuple[Operand, ...]:
     if values is None or not is_tensor(values) or not is_readable(values):
         return ()
     words = counted(test, values.detach())
+    place = 1 if attribute == "other" else 0
+    name = texts[place] if len(texts) > place else ""
     return (Operand(name, words_for(values), words),) if words else ()
 
 
@@ -61,6 +64,12 @@ def words_for(tensor: Any) -> str:
     """Return "float32 [128]", or "float32, one value"."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{dtype} {list(tensor.shape)}" if tensor.dim() else f"{dtype}, one value"
+
+
+def _seen(operation: str, args: tuple[Any, ...], tensor: Any, index: int) -> str:
+    if not tensor.numel():
+        return "it has no values"
+    return seen_in(operation, args, tensor.detach(), index) if is_readable(tensor) else ""
 
 
 def _is_float(tensor: Any) -> bool:
@@ -73,14 +82,14 @@ def _names(frame: FrameType) -> dict[int, str]:
     names: dict[int, str] = {}
     if statement is None:
         return names
-    variables = {**frame.f_globals, **frame.f_locals} if frame.f_locals is not frame.f_globals else frame.f_globals
-    for node in ast.walk(statement):
-        ref = ref_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
-        if ref is None or isinstance(getattr(node, "ctx", None), ast.Store):
-            continue
-        value = resolve(variables, ref.root, ref.steps)
-        if value is not MISSING and is_tensor(value):
-            names.setdefault(id(value), str(ref))
+    with variables_of(frame) as variables:
+        for node in ast.walk(statement):
+            ref = ref_of(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else None
+            if ref is None or isinstance(getattr(node, "ctx", None), ast.Store):
+                continue
+            value = resolve(variables, ref.root, ref.steps)
+            if value is not MISSING and is_tensor(value):
+                names.setdefault(id(value), str(ref))
     return names
 
 

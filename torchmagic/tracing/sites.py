@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType, FrameType
-from typing import Final
+from typing import Any, Final
 
 from torchmagic.source.user_files import is_user_file
 
@@ -61,6 +64,26 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+@contextmanager
+def variables_of(frame: FrameType) -> Iterator[dict[str, Any]]:
+    """Hand over the variables that a frame's lines see.
+
+    Before Python 3.13 a function's frame keeps the dictionary in which it was asked for its variables, and with it the
+    values they had: it is emptied again, unless the user has it too.
+    """
+    own: Any = frame.f_locals
+    try:
+        yield own if own is frame.f_globals else {**frame.f_globals, **own}
+    finally:
+        is_kept = type(own) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if is_kept and sys.getrefcount(own) <= _REFERENCES:
+            own.clear()
+
+
+_REFERENCES: Final = 3
+"""To the dictionary of a frame's variables: the frame's, ours, and that of the call that counts them."""
 
 
 def frame_of_thread(thread: int) -> FrameType | None:

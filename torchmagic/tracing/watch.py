@@ -8,6 +8,7 @@ import time
 import weakref
 from typing import Any, Final
 
+from torchmagic.tracing.compiled import Recompilation
 from torchmagic.tracing.lineage import Lineage
 from torchmagic.tracing.mode import make_mode
 from torchmagic.tracing.onlooker import Onlooker
@@ -28,6 +29,7 @@ class Watch:
         self._onlooker = Onlooker(self._lineage, self._steps)
         self._mode = make_mode(self._onlooker)
         self._hook: Any = None
+        self._recompilation = Recompilation()
         self._started = 0.0
 
     def begin(self) -> None:
@@ -35,6 +37,7 @@ class Watch:
         from torch.optim.optimizer import register_optimizer_step_pre_hook
 
         self._hook = register_optimizer_step_pre_hook(self._before_step)
+        self._recompilation.begin()
         self._mode.__enter__()
         _WATCHES.add(self)
         self._onlooker.sequence = sys.modules["torch"]._C._autograd._get_sequence_nr()  # noqa: SLF001
@@ -60,6 +63,7 @@ class Watch:
             self._hook.remove()
             self._hook = None
             take_off(self._mode)
+            self._recompilation.end()
 
     def stop(self) -> None:
         """Look at nothing any more; the mode hands every operation on."""
