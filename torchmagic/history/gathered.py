@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from torchmagic.autograd_graph import grad_node
 from torchmagic.checking.facts import Facts
 from torchmagic.history.held import Held, entry_of
-from torchmagic.history.steps_behind import are_of_several_steps, steps_behind
+from torchmagic.history.steps_behind import are_steps, steps_behind
 from torchmagic.namespace import Place, Seen
 from torchmagic.source import Context, Program, Ref, Write
 from torchmagic.source.accumulation import Accumulation
@@ -46,7 +47,8 @@ def gathered_tensors(facts: Facts, explained: Iterable[Held]) -> Iterator[Held]:
         if holder is not None:
             groups.setdefault(id(holder), (holder, []))[1].append(seen)
     for holder, tensors in groups.values():
-        if joint or len(tensors) < 2 or not are_of_several_steps([seen.obj for seen in tensors]):
+        records = _records(holder, tensors)
+        if joint or len(records) < 2 or not are_steps(records):
             continue
         yield from _held(facts, program, "container", holder, tensors)
     alone = [seen for seen in unexplained if _is_single(seen, groups.values())]
@@ -54,6 +56,15 @@ def gathered_tensors(facts: Facts, explained: Iterable[Held]) -> Iterator[Held]:
         behind = steps_behind(seen.obj)
         if behind.count >= _LEAST_STEPS and (behind.made_after or not joint):
             yield from _held(facts, program, "sum", seen.places[0], [seen])
+
+
+def _records(holder: Place, tensors: list[Seen]) -> list[list[Any]]:
+    """Return the tensors by the entry of the container in which they lie: those of one step are one record."""
+    records: dict[object, list[Any]] = {}
+    for seen in tensors:
+        entry = entry_of(seen, holder)
+        records.setdefault(entry.key if entry is not None else None, []).append(seen.obj)
+    return list(records.values())
 
 
 def _is_single(seen: Seen, groups: Iterable[tuple[Place, list[Seen]]]) -> bool:

@@ -57,11 +57,16 @@ def steps_behind(tensor: Any) -> StepsBehind:
 
 def are_of_several_steps(tensors: Sequence[Any]) -> bool:
     """Tell whether all are made from the same leaves, and none by way of what made another."""
-    tensors = tensors[:_MOST_TENSORS]
-    graph = read_graph(tensors)
+    return are_steps([[tensor] for tensor in tensors])
+
+
+def are_steps(records: Sequence[Sequence[Any]]) -> bool:
+    """Tell whether all records of tensors are made from the same leaves, and none by way of what made another."""
+    records = records[:_MOST_TENSORS]
+    graph = read_graph([tensor for record in records for tensor in record])
     if graph.is_cut or not graph.leaves:
         return False
-    alone = [read_graph([tensor]) for tensor in tensors]
+    alone = [read_graph(record) for record in records]
     if len({frozenset(one.leaves) for one in alone}) != 1:
         return False
     own = sum(one.nodes - len(one.leaves) for one in alone)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts
+from torchmagic.history.evaluating import is_evaluating, is_only_read
 from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
 from torchmagic.history.steps_behind import are_of_several_steps
@@ -44,7 +45,8 @@ def verdict_on(held: Held, facts: Facts) -> Verdict | None:
         use = "each step"  # by a backward that the text does not connect with the loop
     if use == "each step" and _went_through_again(held, graph, facts):
         return Verdict(graph, again=True, evaluating=False)
-    evaluating = use == "never" and _is_evaluating(graph, facts)
+    gathered = held.accumulation.shape == "container"
+    evaluating = use == "never" and (is_evaluating(graph, facts) or (gathered and is_only_read(held, graph, facts)))
     kept = _piles_up(held, graph, facts) if use == "each step" else _is_stream(held, graph, evaluating=evaluating)
     return Verdict(graph, again=False, evaluating=evaluating) if kept else None
 
@@ -58,7 +60,9 @@ def _verdict_by_looking(held: Held, graph: Graph, facts: Facts) -> Verdict | Non
     if held.accumulation.shape == "sum" or all(read_graph([s.obj]).is_freed for s in held.tensors[:_MOST_READ]):
         return Verdict(graph, again=False, evaluating=False)
     takes = facts.program is None or any(True for _ in gradient_takers(facts.program))
-    return Verdict(graph, again=False, evaluating=True) if not takes and _is_evaluating(graph, facts) else None
+    if takes or not (is_evaluating(graph, facts) or is_only_read(held, graph, facts)):
+        return None
+    return Verdict(graph, again=False, evaluating=True)
 
 
 def _went_through_again(held: Held, graph: Graph, facts: Facts) -> bool:
@@ -92,16 +96,6 @@ def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:
     if held.holder.role != "name":
         return graph.most_uses > 2
     return graph.most_uses > 2 and _is_read_in_loop(held)
-
-
-def _is_evaluating(graph: Graph, facts: Facts) -> bool:
-    """Tell whether every module whose parameters the graph uses is in evaluation mode."""
-    owners = []
-    for seen in facts.found.of_kind("module"):
-        own = object.__getattribute__(seen.obj, "_parameters")
-        if any(id(parameter) in graph.leaves for parameter in own.values() if parameter is not None):
-            owners.append(seen.obj)
-    return bool(owners) and not any(object.__getattribute__(module, "training") for module in owners)
 
 
 def _is_read_in_loop(held: Held) -> bool:
