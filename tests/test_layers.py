@@ -32,6 +32,7 @@ LEVELS = {
     "sharing": 4,
     "checks": 5,
     "cells": 6,
+    "panel": 6,
     "magics": 7,
 }
 """A part imports parts of a lower level, and its own modules. `torchmagic/__init__.py` is the door: it may import any
@@ -40,7 +41,7 @@ part, inside functions only. Nobody imports a rule, which is a module of `checks
 HOMES = {
     "IPython": {"cells", "magics"},
     "ipykernel": set(),
-    "ipywidgets": set(),
+    "ipywidgets": {"panel"},
     "libcst": set(),
 }
 """The parts that may import a library; libraries that are not listed are free."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
@@ -12,7 +13,8 @@ from torchmagic.cells.lifecycle import Lifecycle
 from torchmagic.cells.own_names import own_names
 from torchmagic.cells.registration import listen, register_transformer
 from torchmagic.cells.stored_source import find_cell_frame, show_as_typed
-from torchmagic.magics.memory_options import MemoryOptions, help_text, options_from, parse
+from torchmagic.magics.memory_live import PanelInOutput, can_show_widgets
+from torchmagic.magics.memory_options import STOP, MemoryOptions, help_text, options_from, parse
 from torchmagic.magics.memory_request import make_memory_request
 from torchmagic.magics.showing import say, show
 
@@ -31,6 +33,7 @@ class GpumemMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.lifecycle = Lifecycle(shell)
+        self._panel: PanelInOutput | None = None
 
     @line_cell_magic
     def gpumem(self, line: str, cell: str | None = None) -> None:  # noqa: D102 -- its docstring is the help
@@ -44,6 +47,10 @@ class GpumemMagics(Magics):
             self._arm(options)
         elif parsed.free:
             self._free(options)
+        elif parsed.live is not None:
+            self._begin_panel(parsed.live, options)
+        elif options.paths == (STOP,):
+            self._stop()
         else:
             self._look_now(options)
 
@@ -64,6 +71,25 @@ class GpumemMagics(Magics):
         register_transformer(self.shell)
         self.shell.run_cell(f"%%gpumem {line}\n{cell}").raise_error()  # type: ignore[no-untyped-call]
 
+    def _begin_panel(self, interval: float, options: MemoryOptions) -> None:
+        self.end_panel()
+        if not can_show_widgets(self.shell):
+            self._look_now(options, "nothing here can refresh a panel, so this is how it is now")
+            return
+        self._panel = PanelInOutput(self.shell, interval)
+        self._panel.begin()
+
+    def _stop(self) -> None:
+        if not self.end_panel():
+            say("gpumem: no panel is shown")
+
+    def end_panel(self) -> bool:
+        """End the panel, if there is one."""
+        panel, self._panel = self._panel, None
+        if panel is not None:
+            panel.end()
+        return panel is not None
+
     def _free(self, options: MemoryOptions) -> None:
         if "torch" not in sys.modules:
             say("gpumem: torch has not been imported, so there is nothing to free")
@@ -79,8 +105,9 @@ class GpumemMagics(Magics):
         else:
             show(self.shell, lambda: freed_text(freed), lambda: freed_html(freed))
 
-    def _look_now(self, options: MemoryOptions) -> None:
+    def _look_now(self, options: MemoryOptions, *remarks: str) -> None:
         report = make_memory_report(self.shell, options)
+        report = replace(report, remarks=(*remarks, *report.remarks))
         if options.output is not None:
             self.shell.user_ns[options.output] = report
         show_memory(self.shell, report, options)
@@ -121,6 +148,8 @@ def load_gpumem(shell: InteractiveShell) -> None:
 def unload_gpumem(shell: InteractiveShell) -> None:
     """Take the magic away."""
     manager = shell.magics_manager
-    manager.registry.pop(GpumemMagics.__name__, None)
+    magics = manager.registry.pop(GpumemMagics.__name__, None)
+    if magics is not None:
+        magics.end_panel()
     for kind in ("line", "cell"):
         manager.magics[kind].pop("gpumem", None)

@@ -16,11 +16,16 @@ Show where the memory of every device went, by variable name.
 
   %gpumem [options]            a bar for each device, and who holds its tensors
   %gpumem model optimizer      open these variables, down to modules and layers
+  %gpumem --live [SECONDS]     a panel that refreshes while cells run;  %gpumem stop  ends it
   %gpumem --free               let go of what only the notebook's history holds
   %%gpumem [options]           run the cell, then show what it did to memory, and which names grew
 """
 
 _MOST_TOP: Final = 1000
+_LEAST_INTERVAL, _MOST_INTERVAL = 0.1, 60.0
+
+STOP: Final = "stop"
+"""What ends the panel."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ def parse(line: str) -> argparse.Namespace:
         raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
     if parsed.cell and parsed.paths:
         raise UsageError(f"{parsed.paths[0]} has a line of its own: %gpumem {parsed.paths[0]}")
+    if parsed.live is not None:
+        if parsed.cell or parsed.paths or parsed.free:
+            raise UsageError("--live has a line of its own: %gpumem --live [SECONDS]")
+        if not _LEAST_INTERVAL <= parsed.live <= _MOST_INTERVAL:
+            raise UsageError(f"--live wants {_LEAST_INTERVAL:g} to {_MOST_INTERVAL:g} seconds, not {parsed.live:g}")
     if parsed.free and (parsed.cell or parsed.paths):
         raise UsageError("--free has a line of its own: %gpumem --free")
     return parsed
@@ -76,6 +86,14 @@ def _parser() -> MagicArgumentParser:
     add = parser.add_argument
     add("paths", nargs="*", metavar="VARIABLE", help="a variable, or a path such as model.encoder")
     add("--top", type=int, default=10, metavar="N", help="show this many holders of each device (10 if left out)")
+    add(
+        "--live",
+        nargs="?",
+        type=float,
+        const=1.0,
+        metavar="SECONDS",
+        help="a panel that refreshes while cells run, every second if left out",
+    )
     add(
         "--free",
         action="store_true",

@@ -1,0 +1,1 @@
+"""The panel that shows memory while cells run; the only part that imports ipywidgets."""
