@@ -62,6 +62,18 @@ pose.cost().backward()
 """,
         ("pose.angle.grad", 8, "design"),
     ),
+    "a gradient inside a named tuple": (
+        """
+from typing import NamedTuple
+class Factors(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+factors = Factors(torch.zeros(3, requires_grad=True), right=torch.ones(3))
+size = (factors.left * factors.right).square().sum().sqrt()
+size.backward()
+""",
+        ("factors.left.grad", 7, "design"),
+    ),
     "a mask of the wrong sign, written in place": (
         """
 gaps = torch.cdist(torch.rand(4, 2), torch.rand(4, 2))
@@ -87,6 +99,35 @@ opt.step()
 }
 
 CORRECT = {
+    "a field of a dataclass that starts with NaN": """
+from dataclasses import dataclass, field
+@dataclass
+class Log:
+    losses: list = field(default_factory=lambda: [float("nan")])
+    best: float = float("inf")
+log = Log()
+net = nn.Linear(2, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.ones(2, 2)).square().mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    log.losses.append(loss.item())
+""",
+    "a row that a base class starts with NaN": """
+from typing import NamedTuple
+from dataclasses import dataclass
+class First(NamedTuple):
+    loss: float = float("nan")
+@dataclass
+class Base:
+    rows: list
+@dataclass
+class Log(Base):
+    name: str = "run"
+log = Log([First()])
+for _ in range(3):
+    log.rows.append(First(torch.ones(2).mean().item()))
+""",
     "the greater of two values is a guard": """
 n = max(len([]), 1)
 m = torch.ones(3).sum() / n

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES, NO_VALUES
+from torchmagic.source.class_fields import constructed
 from torchmagic.source.definitions import Definition, Frame
 from torchmagic.source.filling import Filling
 from torchmagic.source.hiding import hides
@@ -230,6 +231,7 @@ class Flow(Filling):
             held |= self._value(argument, frame, step)
         if (scope := self._callee(node, name, receiver, frame)) is not None:
             return self._inline(scope, node, receiver, frame, step)
+        held |= self._construct(node, frame, step)
         for argument in arguments:
             if isinstance(argument, ast.Name) and (scope := self._function(argument.id, frame)) is not None:
                 held |= self._inline(scope, None, None, frame, step)
@@ -245,6 +247,18 @@ class Flow(Filling):
             self.asked |= held
         self._effects(node, held, frame, step)
         return set() if name in NO_VALUES else held
+
+    def _construct(self, node: ast.Call, frame: Frame, step: Step) -> set[Definition]:
+        """Give a new object of a class without a constructor of its own the attributes that the call sets."""
+        fresh = f"<new {call_name(node)} {id(node)}>"
+        fields: set[Definition] = set()
+        for name, value in constructed(self._program, node):
+            key, needs = f"{fresh}.{name}", self._value(value, frame, step)
+            made = self._define(frame, key, "=", step=step, needs=needs, value=value, node=node)
+            frame.names[key] = {made}
+            self._fresh[id(node)] = fresh
+            fields.add(made)
+        return fields
 
     def _is_variable(self, name: str, frame: Frame) -> bool:
         owner, ref = self._owner(Ref(name), frame)
