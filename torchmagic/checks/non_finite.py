@@ -27,6 +27,8 @@ class NonFinite(Rule):
     For data, look at the rows and fill or drop them. For an operation, keep its argument inside the domain: a small
     number added, a clamp, a mask before the operation and not after it. For growth, lower the learning rate, clip the
     gradients, or start from smaller weights.
+
+    `%%torchcheck --trace` watches the operations of the cell and names the one it began with.
     """
 
     bad = """

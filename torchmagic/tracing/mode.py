@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -21,14 +22,20 @@ def make_mode(onlooker: Onlooker) -> Any:
     torch = sys.modules["torch"]
     plans: dict[int, Plan] = {}
     marks, sequence_of = onlooker.lineage.marks, torch._C._autograd._get_sequence_nr  # noqa: SLF001
+    count = itertools.count()
+    tick = count.__next__
     plain, is_finite = (torch.Tensor, torch.nn.Parameter), onlooker.reader.is_finite
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Shows every operation to an onlooker."""
 
         active = True
-        operations = 0
         failure = ""
+
+        @property
+        def operations(self) -> int:
+            """How many were seen; asked for once, since asking counts."""
+            return next(count)
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -42,7 +49,7 @@ def make_mode(onlooker: Onlooker) -> Any:
                 out = _retried(func, args, kwargs, error)
             if not self.active:
                 return out
-            self.operations += 1
+            tick()
             try:
                 sequence = sequence_of()
                 if sequence != onlooker.sequence:

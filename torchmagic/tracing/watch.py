@@ -47,10 +47,11 @@ class Watch:
         """Take the mode off, wherever in the stack it is by now, and return what was seen. A second call is none."""
         seconds = time.perf_counter() - self._started
         self.leave()
-        trace = Trace(self._lineage, self._steps, operations=self._mode.operations)
+        operations = self._mode.operations
+        trace = Trace(self._lineage, self._steps, operations=operations)
         if self._mode.failure:
             trace.unseen.append(f"the trace broke off: {self._mode.failure}")
-        extra = self._mode.operations * price_of_operation() + self._onlooker.reader.seconds
+        extra = operations * price_of_operation() + self._onlooker.reader.seconds
         trace.slowdown = seconds / max(seconds - extra, seconds / 100)
         self._lineage.sweep()
         return trace
