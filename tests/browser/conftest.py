@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,22 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start a JupyterLab that knows nothing of the person who runs the tests."""
-    home = tmp_path_factory.mktemp("lab")
+    with served(tmp_path_factory.mktemp("lab"), "jupyterlab", "--LabApp.extension_manager=readonly") as (root, token):
+        address, folder = root
+        yield Lab(f"{address}/lab/tree/{{name}}?reset&token={token}", folder)
+
+
+@pytest.fixture(scope="session")
+def notebook_7(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Start a Notebook 7, which shows one notebook a page."""
+    with served(tmp_path_factory.mktemp("notebook_7"), "notebook") as (root, token):
+        address, folder = root
+        yield Lab(f"{address}/notebooks/{{name}}?token={token}", folder)
+
+
+@contextmanager
+def served(home: Path, application: str, *options: str) -> Iterator[tuple[tuple[str, Path], str]]:
+    """Run a server with folders of its own; return its address, the folder that it serves, and its token."""
     notebooks, settings = home / "notebooks", home / "settings"
     notebooks.mkdir()
     quiet = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
@@ -82,16 +98,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
     }
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"),
+        *(sys.executable, "-m", application, "--no-browser", "--allow-root", "--expose-app-in-browser"),
         *("--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"),
-        *(f"--ServerApp.root_dir={notebooks}", "--LabApp.extension_manager=readonly"),
+        *(f"--ServerApp.root_dir={notebooks}", *options),
     ]
     log = home / "server.log"
     with log.open("w") as out:
         server = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
     try:
         wait_for_server(server, f"http://127.0.0.1:{port}/api/status?token={token}", log)
-        yield Lab(f"http://127.0.0.1:{port}/lab/tree/{{name}}?reset&token={token}", notebooks)
+        yield (f"http://127.0.0.1:{port}", notebooks), token
     finally:
         server.terminate()
         server.wait(timeout=20)

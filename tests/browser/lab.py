@@ -26,6 +26,20 @@ IS_OPEN = "() => window.jupyterapp?.shell?.currentWidget?.context !== undefined"
 # Not awaited: run-all settles when the kernel says so, which a page that is read meanwhile may never hear.
 RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 
+RUN_ONE = """(index) => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  panel.content.activeCellIndex = index;
+  panel.content.deselectAll();
+  window.jupyterapp.commands.execute('notebook:run-cell');
+}"""
+
+RUN_CODE = """async (code) => {
+  const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
+  await kernel.requestExecute({ code }).done;
+}"""
+
+IS_BUSY = "() => window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.status === 'busy'"
+
 OUTCOMES = """() => {
   const cells = window.jupyterapp.shell.currentWidget.content.widgets.filter((cell) => cell.model.type === 'code');
   const outputs = cells.flatMap((cell) => cell.model.sharedModel.toJSON().outputs);
@@ -75,6 +89,19 @@ class Notebook:
         self.page.evaluate(RUN_ALL)
         outcomes = self.page.wait_for_function(OUTCOMES).json_value()
         assert outcomes == {"errors": []}
+
+    def run_cell(self, index: int) -> None:
+        """Begin to run one cell again, and return when the kernel is busy with it."""
+        self.page.evaluate(RUN_ONE, index)
+        self.page.wait_for_function(IS_BUSY)
+
+    def run_code(self, code: str) -> None:
+        """Run some code without a cell of its own, and wait until it has ended."""
+        self.page.evaluate(RUN_CODE, code)
+
+    def is_busy(self) -> bool:
+        """Tell whether the kernel is running a cell."""
+        return self.page.evaluate(IS_BUSY)
 
     def reports(self) -> Locator:
         """Return the reports that are shown in outputs, from the top."""

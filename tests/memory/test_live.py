@@ -83,7 +83,7 @@ def test_it_is_refreshed_while_a_cell_is_busy(watch):
     assert begun.shown[0][WIDGET]["model_id"]
     assert begun.shown[0]["text/plain"].startswith("gpumem: cpu ")
     assert len(busy.values) >= 5
-    process = {re.search(r"the rest of this process</td><td[^>]*>([^<]+)<", value)[1] for value in busy.values}
+    process = {re.search(r"this process</td><td[^>]*>([^<]+)<", value)[1] for value in busy.values}
     assert len(process) >= 5
     assert busy.printed == ""
 

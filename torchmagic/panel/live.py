@@ -95,7 +95,7 @@ class LivePanel:
     def _note(self) -> str:
         if self._problem:
             return f"the devices could not be read: {self._problem}"
-        return f"refreshed every {self.interval:g} s; `%gpumem stop` ends it"
+        return f"refreshed every {self.interval:g} s, the names after each cell; `%gpumem stop` ends it"
 
     def _run(self) -> None:
         over = time.monotonic() + self._limit

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from torchmagic.render.memory_html import COLOURS, device_html, framed, html_of, quiet, title
 from torchmagic.render.memory_page import MOST_HOLDERS, device_section, memory_page
 from torchmagic.render.memory_text import device_text
-from torchmagic.render.words import marked, size
+from torchmagic.render.words import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def live_html(
     parts = [title("gpumem", [note.replace("`", "")] if note else [])]
     for device, section in _sections(memory, devices):
         parts.append(device_html(section, curve_html(curves.get(device.device, ()))))
-    parts += [quiet(html_of(marked(remark))) for remark in memory.remarks]
+    parts += [quiet(html_of(remark)) for remark in memory_page(memory).remarks]
     return framed(parts)
 
 

@@ -137,6 +137,8 @@ def _part(part: Part, device: DeviceMemory, whole: int) -> PartRow:
     label = LABELS[part.kind]
     if device.is_host and part.kind == "named":
         label = "tensors and arrays by name"
+    if part.kind == "process" and all(other.kind != "named" for other in device.parts):
+        label, words = "this process", ("with its tensors and arrays",)
     return PartRow(part.kind, label, amount(part.bytes), share, words)
 
 
