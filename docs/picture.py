@@ -1,6 +1,6 @@
-"""Make the README's pictures: run a cell that hurts in a real kernel, and photograph it with its report.
+"""Make the README's pictures: run cells in a real kernel, and photograph the last one with its report.
 
-Writes `report.webp` and `report-dark.webp` beside this file. Needs the extra `dev` and a Chromium.
+Writes `report.webp` and `gpumem.webp`, and both in dark, beside this file. Needs the extra `dev` and a Chromium.
 """
 
 from __future__ import annotations
@@ -51,6 +51,32 @@ ink = digits / 255
 entropy = -(ink * ink.log()).mean()
 """
 
+TRAINING: Final = """\
+%load_ext torchmagic
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+images, labels = torch.rand(5000, 784), torch.randint(0, 10, (5000,))
+model = nn.Sequential(nn.Linear(784, 2000), nn.ReLU(), nn.Linear(2000, 2000), nn.ReLU(), nn.Linear(2000, 10))
+optimizer = torch.optim.Adam(model.parameters())
+losses = []
+for batch, target in zip(images.split(500), labels.split(500)):
+    loss = nn.functional.cross_entropy(model(batch), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss)
+validation = [model(batch) for batch in images.split(500)]
+"""
+
+SHOWN: Final = "model(images).softmax(1)"
+
+MEMORY: Final = "%gpumem"
+
+PICTURES: Final = {"report": (PREPARATION, CELL), "gpumem": (TRAINING, SHOWN, MEMORY)}
+"""By the name of the file: the cells, of which the last is photographed."""
+
 # A notebook shows the folds closed; a picture cannot be clicked.
 OPEN_FIRST: Final = (
     "() => document.querySelectorAll('.torchmagic li details').forEach((fold, n) => (fold.open = n === 0))"
@@ -64,15 +90,16 @@ ARGUMENTS: Final = (
 
 
 def main() -> None:
-    """Write both pictures."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (PREPARATION, CELL)])
-    NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(HERE.parent)}}).execute()
-    # What is photographed starts at the cell that hurts.
-    del notebook.cells[0]
+    """Write the pictures."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
-        for theme, name in (("light", "report.webp"), ("dark", "report-dark.webp")):
-            photograph(browser, notebook, theme, HERE / name)
+        for name, cells in PICTURES.items():
+            notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+            place = {"metadata": {"path": str(HERE.parent)}}
+            NotebookClient(notebook, kernel_name="python3", resources=place).execute()
+            del notebook.cells[:-1]
+            for theme, suffix in (("light", ""), ("dark", "-dark")):
+                photograph(browser, notebook, theme, HERE / f"{name}{suffix}.webp")
         browser.close()
 
 

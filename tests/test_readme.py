@@ -29,5 +29,8 @@ def test_the_pictures_are_there() -> None:
     """Every file that the text shows or links to is part of the project."""
     files = re.findall(r'(?:srcset|src)="([^"]+)"', TEXT) + re.findall(r"\]\(([^)#:]+)\)", TEXT)
 
-    assert files == ["docs/report-dark.webp", "docs/report.webp", "torchmagic/checks"]
+    assert files == [
+        *("docs/report-dark.webp", "docs/report.webp", "docs/gpumem-dark.webp", "docs/gpumem.webp"),
+        "torchmagic/checks",
+    ]
     assert [file for file in files if not (README.parent / file).exists()] == []
