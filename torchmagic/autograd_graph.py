@@ -151,6 +151,13 @@ def leaves_of(node: Any) -> Iterator[Any]:
             yield later.variable
 
 
+def saved_tensors(node: Any) -> Iterator[Any]:
+    """Yield what one node saved and still holds; what a hook packed is not opened."""
+    for one in _saved_by(node, {}):
+        if getattr(one, "unpack_hook", None) is None and (data := getattr(one, "data", None)) is not None:
+            yield data
+
+
 def is_freed_node(node: Any) -> bool | None:
     """Tell whether backward freed what a node saved; None for a node that saves nothing."""
     graph = Graph(parts=[Part()])

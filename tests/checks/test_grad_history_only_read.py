@@ -198,6 +198,90 @@ with torch.no_grad():
         spread.append((draws.mean(0), draws.var(0)))
 """,
     ),
+    "numbers that are read while the container is filled are not its own": (
+        """
+clips = [torch.randn(n, 4) for n in (3, 5, 2)]
+lengths = torch.tensor([len(c) for c in clips])
+padded = nn.utils.rnn.pad_sequence(clips, batch_first=True)
+encoder = nn.GRU(4, 6, batch_first=True)
+states, last = encoder(padded)
+ends = [states[i, n - 1] for i, n in enumerate(lengths.tolist())]
+summary = torch.stack(ends)
+""",
+    ),
+    "outputs of an untrained model, one of them looked at": (
+        """
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+outs = []
+for x in torch.randn(5, 2, 4):
+    outs.append(net(x))
+print(outs[0].max().item())
+logits = torch.cat(outs)
+""",
+    ),
+    "features drawn in a picture, the model not trained yet": (
+        """
+conv = nn.Conv2d(1, 4, 3)
+maps = [conv(image) for image in torch.rand(3, 1, 1, 8, 8)]
+pictures = [m[0, 0].detach().numpy() for m in maps]
+""",
+    ),
+    "attention over the parts of a bag": (
+        """
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+scores = []
+for bag in torch.randn(4, 5, 4):
+    scores.append(torch.stack([net(part) for part in bag]))
+print([s.max().item() for s in scores])
+""",
+    ),
+    "states of a sequence, looked at": (
+        """
+cell, drop = nn.GRUCell(4, 6), nn.Dropout(0.2)
+finals = []
+for sequence in torch.randn(3, 5, 2, 4):
+    h, states = torch.zeros(2, 6), []
+    for x in sequence:
+        h = drop(cell(x, h))
+        states.append(h)
+    finals.append(torch.stack(states))
+print(max(f.norm().item() for f in finals))
+""",
+    ),
+    "a body with its statistics held, a head to be trained": (
+        """
+body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+head = nn.Linear(4, 2)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+""",
+        """
+body.eval()
+losses = []
+for x in torch.randn(4, 3, 4):
+    losses.append(head(body(x)).pow(2).mean())
+print(losses[-1].item())
+""",
+    ),
+    "a body in evaluation mode, a head that gets its optimizer later": (
+        """
+body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+head = nn.Linear(4, 2)
+losses = []
+for x in torch.randn(4, 3, 4):
+    losses.append(head(body(x)).pow(2).mean())
+objective = torch.stack(losses).mean()
+""",
+    ),
+    "several draws that go on with their gradients": (
+        """
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+draws = []
+for x in torch.randn(3, 2, 4):
+    draws.append(torch.stack([net(x) for _ in range(5)]).mean(0))
+print(draws[0].max().item())
+objective = torch.stack(draws).mean()
+""",
+    ),
     "losses of a batch, no optimizer yet": (
         """
 net = nn.Linear(4, 1)

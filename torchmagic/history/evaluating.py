@@ -1,48 +1,45 @@
-"""Whether results are only looked at: made by modules in evaluation mode, or read as numbers where nothing trains."""
+"""Whether results are only looked at: made by modules in evaluation mode, or draws for one input that are read."""
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 from torchmagic.autograd_graph import Graph
 from torchmagic.checking import Facts
 from torchmagic.history.held import Held
+from torchmagic.history.reading import is_only_read, is_read
+from torchmagic.history.sampling import are_draws
 from torchmagic.kinds import is_from_torch
 from torchmagic.namespace import Seen
-from torchmagic.source.refs import bare_name, read_names
-
-_READING = frozenset({"item", "tolist", "numpy", "float"})
 
 
-def is_evaluating(graph: Graph, facts: Facts) -> bool:
+def is_evaluating(held: Held, graph: Graph, facts: Facts) -> bool:
     """Tell whether the modules whose parameters the graph uses are in evaluation mode, but for single plain layers.
 
     A layer that is the same in both modes, and stands by itself, is often forgotten when the model is put into
-    evaluation mode; it does not speak against the others.
+    evaluation mode. It does not speak against the others where nothing trains it and the results are read as numbers.
     """
     owners = [seen for seen in facts.found.of_kind("module") if _parameters(seen.obj) & graph.leaves.keys()]
     training = [seen for seen in owners if object.__getattribute__(seen.obj, "training")]
-    return len(training) < len(owners) and all(map(_is_plain_layer, training))
-
-
-def is_only_read(held: Held, graph: Graph, facts: Facts) -> bool:
-    """Tell whether tensors of several values are read as numbers, while nothing in the notebook trains their leaves."""
-    if any(True for _ in facts.found.of_kind("optimizer")) or all(seen.obj.numel() == 1 for seen in held.tensors):
+    if not training:
+        return bool(owners)
+    if len(training) == len(owners) or not all(map(_is_plain_layer, training)):
         return False
-    leaves = (leaf for leaf in graph.leaves.values() if hasattr(leaf, "grad"))
-    if any(leaf.grad is not None for leaf in leaves) or facts.program is None:
+    return not _may_be_trained(graph, facts) and facts.program is not None and is_read(held, facts.program)
+
+
+def is_sampled(held: Held, graph: Graph, facts: Facts) -> bool:
+    """Tell whether each step drew several results for one input, which are read as numbers, while nothing trains."""
+    if facts.program is None or _may_be_trained(graph, facts) or not is_only_read(held, facts.program):
         return False
-    return any(
-        held.holder.root in read_names(own) and _reads_numbers(step.node)
-        for step in facts.program.steps
-        for own in step.own_expressions()
-    )
+    return are_draws(held)
 
 
-def _reads_numbers(node: ast.AST) -> bool:
-    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
-    return any(bare_name(call.func) in _READING for call in calls)
+def _may_be_trained(graph: Graph, facts: Facts) -> bool:
+    """Tell whether the notebook has an optimizer, or gradients of the graph's leaves."""
+    if any(True for _ in facts.found.of_kind("optimizer")):
+        return True
+    return any(getattr(leaf, "grad", None) is not None for leaf in graph.leaves.values())
 
 
 def _parameters(module: Any) -> set[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts
-from torchmagic.history.evaluating import is_evaluating, is_only_read
+from torchmagic.history.evaluating import is_evaluating, is_sampled
 from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
 from torchmagic.history.steps_behind import are_of_several_steps
@@ -46,7 +46,7 @@ def verdict_on(held: Held, facts: Facts) -> Verdict | None:
     if use == "each step" and _went_through_again(held, graph, facts):
         return Verdict(graph, again=True, evaluating=False)
     gathered = held.accumulation.shape == "container"
-    evaluating = use == "never" and (is_evaluating(graph, facts) or (gathered and is_only_read(held, graph, facts)))
+    evaluating = use == "never" and (is_evaluating(held, graph, facts) or (gathered and is_sampled(held, graph, facts)))
     kept = _piles_up(held, graph, facts) if use == "each step" else _is_stream(held, graph, evaluating=evaluating)
     return Verdict(graph, again=False, evaluating=evaluating) if kept else None
 
@@ -60,7 +60,7 @@ def _verdict_by_looking(held: Held, graph: Graph, facts: Facts) -> Verdict | Non
     if held.accumulation.shape == "sum" or all(read_graph([s.obj]).is_freed for s in held.tensors[:_MOST_READ]):
         return Verdict(graph, again=False, evaluating=False)
     takes = facts.program is None or any(True for _ in gradient_takers(facts.program))
-    if takes or not (is_evaluating(graph, facts) or is_only_read(held, graph, facts)):
+    if takes or not (is_evaluating(held, graph, facts) or is_sampled(held, graph, facts)):
         return None
     return Verdict(graph, again=False, evaluating=True)
 
