@@ -109,7 +109,7 @@ def test_help_names_every_option(run):
     """The same text as `%gpumem?`."""
     text = run("%gpumem -h").out
 
-    assert {*re.findall(r"--\w+", text)} == {"--top", "--live", "--free", "--text", "--output", "--help"}
+    assert {*re.findall(r"--\w+", text)} == {"--top", "--live", "--free", "--exact", "--text", "--output", "--help"}
 
 
 def test_a_notebook_without_torch_still_gets_the_host():

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def load(shell: InteractiveShell) -> None:
     """Register every magic in `shell`, in place of any copy that is there already."""
     unload(shell)
-    # Memory is measured before a report looks around in it.
-    load_gpumem(shell)
     load_torchcheck(shell)
+    # Last to hear that a cell ends: a trace that began after it, below it, is over by then.
+    load_gpumem(shell)
 
 
 def unload(shell: InteractiveShell) -> None:

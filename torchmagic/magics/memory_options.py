@@ -36,6 +36,7 @@ class MemoryOptions:
     top: int = 10
     text: bool = False
     output: str | None = None
+    exact: bool = False
 
 
 def parse(line: str) -> argparse.Namespace:
@@ -52,6 +53,8 @@ def parse(line: str) -> argparse.Namespace:
         raise UsageError(f"{error}: {line.removeprefix('--cell ')}") from None
     if parsed.cell and parsed.paths:
         raise UsageError(f"{parsed.paths[0]} has a line of its own: %gpumem {parsed.paths[0]}")
+    if parsed.exact and not parsed.cell:
+        raise UsageError("--exact counts while a cell runs: %%gpumem --exact above it")
     if parsed.live is not None:
         if parsed.cell or parsed.paths or parsed.free:
             raise UsageError("--live has a line of its own: %gpumem --live [SECONDS]")
@@ -73,7 +76,7 @@ def options_from(parsed: argparse.Namespace) -> MemoryOptions:
         raise UsageError(f"-o wants the name of a variable, not {output!r}")
     if not 1 <= parsed.top <= _MOST_TOP:
         raise UsageError(f"--top wants a number from 1 to {_MOST_TOP:,}, not {parsed.top}")
-    return MemoryOptions(tuple(parsed.paths), parsed.top, parsed.text, output)
+    return MemoryOptions(tuple(parsed.paths), parsed.top, parsed.text, output, parsed.exact)
 
 
 def help_text() -> str:
@@ -98,6 +101,11 @@ def _parser() -> MagicArgumentParser:
         "--free",
         action="store_true",
         help="let go of Out, the last exception and the last result, empty the caches, and say what came back",
+    )
+    add(
+        "--exact",
+        action="store_true",
+        help="under %%%%gpumem, count the host's tensors operation by operation: their own peak, in more time",
     )
     add("--text", action="store_true", help="show text, also where HTML could be shown")
     add("-o", "--output", metavar="NAME", help="keep the report in this variable")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
+    from torchmagic.cells.own_frames import OwnFrames
     from torchmagic.magics.memory_options import MemoryOptions
     from torchmagic.measuring import MemoryWatch
 
@@ -27,10 +28,12 @@ class MemoryRequest:
     shell: InteractiveShell
     options: MemoryOptions
     watch: MemoryWatch
+    frames: OwnFrames | None = None
 
     def end(self, result: ExecutionResult | None) -> None:
         """Show what the cell did, whatever it ended with."""
         del result
+        self._stop_listening()
         with guarded():
             from torchmagic.render.memory_change import change_html, change_text
 
@@ -45,8 +48,15 @@ class MemoryRequest:
 
     def drop(self) -> None:
         """Stop measuring; nobody will be told."""
+        self._stop_listening()
         with guarded():
             self.watch.drop()
+
+    def _stop_listening(self) -> None:
+        if self.watch.note_end in self.shell.events.callbacks["post_execute"]:
+            self.shell.events.unregister("post_execute", self.watch.note_end)
+        if self.frames is not None:
+            self.frames.restore()
 
 
 def make_memory_request(shell: InteractiveShell, options: MemoryOptions) -> MemoryRequest | None:
@@ -55,9 +65,17 @@ def make_memory_request(shell: InteractiveShell, options: MemoryOptions) -> Memo
     with guarded((Exception,)):
         from torchmagic.measuring import MemoryWatch
 
-        watch = MemoryWatch(shell.user_ns, own_names(shell))
+        watch = MemoryWatch(shell.user_ns, own_names(shell), exact=options.exact)
+        # Between the cell and the event that tells of its end, others report.
+        shell.events.register("post_execute", watch.note_end)
         watch.begin()
-        return MemoryRequest(shell, options, watch)
+        frames = None
+        if watch.is_counting:
+            from torchmagic.cells.own_frames import OwnFrames
+
+            frames = OwnFrames(shell)
+            frames.hide()
+        return MemoryRequest(shell, options, watch, frames)
     return None
 
 

@@ -17,6 +17,7 @@ from torchmagic.measuring.look import read_devices
 from torchmagic.measuring.sampling import Sampler
 from torchmagic.memory_report import CellReport
 from torchmagic.namespace import undisturbed
+from torchmagic.tracing.allocations import Allocations, is_followed
 
 INTERVAL_SECONDS: Final = 0.02
 
@@ -26,14 +27,26 @@ _BY_NAME: Final = "tensors and arrays by name"
 
 
 class MemoryWatch:
-    """A cell that runs. What is kept of the time before are numbers and names, so nothing stays alive by it."""
+    """A cell that runs. What is kept of the time before are numbers and names, so nothing stays alive by it.
+
+    With `exact` the host's tensors are counted operation by operation, which gives their own peak and takes time.
+    """
 
     def __init__(
-        self, names: Mapping[str, Any], hidden: Collection[str] = (), sources: Sequence[Backend] | None = None
+        self,
+        names: Mapping[str, Any],
+        hidden: Collection[str] = (),
+        sources: Sequence[Backend] | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self._names = names
         self._hidden = hidden
         self._sources = sources
+        self._exact = exact
+        self._allocations: Allocations | None = None
+        self._seconds: float | None = None
+        self._remarks: list[str] = []
         self._before = self._holders()
         self._devices = read_devices(sources)
         self._sampler = Sampler(_question(self._devices), INTERVAL_SECONDS)
@@ -41,22 +54,51 @@ class MemoryWatch:
 
     def begin(self) -> None:
         """Start to sample; the cell runs next."""
-        self._start = time.perf_counter()
+        if self._exact:
+            self._begin_counting()
         self._sampler.begin()
+        self._start = time.perf_counter()
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether operations are counted, so that frames of ours stand below the user's."""
+        return self._allocations is not None
+
+    def note_end(self) -> None:
+        """Take the time, since others may have something to do between the cell's end and `end`."""
+        self._seconds = time.perf_counter() - self._start
 
     def end(self) -> CellReport:
         """Return what the cell did."""
-        seconds = time.perf_counter() - self._start
-        self._sampler.end()
+        seconds = self._seconds if self._seconds is not None else time.perf_counter() - self._start
+        self.drop()
         after = self._holders()
         devices = read_devices(self._sources)
         return CellReport(
-            swings=tuple(self._swings(devices, after)), changes=tuple(self._changes(after)), seconds=seconds
+            swings=tuple(self._swings(devices, after)),
+            changes=tuple(self._changes(after)),
+            remarks=tuple(self._remarks),
+            seconds=seconds,
         )
 
     def drop(self) -> None:
-        """Stop sampling; nobody wants to know any more."""
+        """Stop sampling and counting."""
         self._sampler.end()
+        if self._allocations is not None:
+            self._allocations.end()
+
+    def _begin_counting(self) -> None:
+        import torch  # noqa: F401 -- asked to follow a cell, we need what the cell is about to import
+
+        if is_followed():
+            self._remarks.append("The tensors were not counted: the cell's operations are followed by something else.")
+            return
+        with undisturbed():
+            whole = attribute(self._names, leftovers(self._names), self._hidden)
+            claims = [claim for block in whole.blocks for claim in block.claims if claim.seen.kind == "tensor"]
+            tensors = [claim.seen.obj for claim in claims]
+        self._allocations = Allocations()
+        self._allocations.begin(tensors)
 
     def _holders(self) -> dict[tuple[str, str], int]:
         if "torch" not in sys.modules:
@@ -96,7 +138,9 @@ class MemoryWatch:
         if now is not None:
             peak = max(self._sampler.peaks.get(device.device, 0), was or 0, now)
             swings.append(Swing(device.device, _RESIDENT, was, now, peak, is_sampled=True))
-        return [*swings, Swing(device.device, _BY_NAME, _held(self._before, device), _held(after, device))]
+        before = _held(self._before, device)
+        most = None if self._allocations is None else before + self._allocations.most
+        return [*swings, Swing(device.device, _BY_NAME, before, _held(after, device), most)]
 
     def _changes(self, after: Mapping[tuple[str, str], int]) -> list[HolderChange]:
         changes = [

@@ -80,7 +80,8 @@ def _peak(swing: Swing) -> str:
     if swing.peak_bytes is None:
         return ""
     if not swing.is_sampled:
-        return f"peak {size(swing.peak_bytes)}"
+        how = ", operation by operation" if "name" in swing.measure else ""
+        return f"peak {size(swing.peak_bytes)}{how}"
     if swing.ceiling_bytes is None:
         return f"peak {size(swing.peak_bytes)}, by samples"
     least, most = size(swing.peak_bytes), size(swing.ceiling_bytes)

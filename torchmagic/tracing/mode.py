@@ -46,7 +46,7 @@ def make_mode(onlooker: Onlooker) -> Any:
                 # What calling `func` does, without the call.
                 out = func._op(*args, **kwargs) if kwargs else func._op(*args)  # noqa: SLF001
             except RuntimeError as error:
-                out = _retried(func, args, kwargs, error)
+                out = retried(func, args, kwargs, error)
             if not self.active:
                 return out
             tick()
@@ -57,7 +57,7 @@ def make_mode(onlooker: Onlooker) -> Any:
                 plan = plans.get(id(func))
                 if plan is None:
                     plan = plans[id(func)] = plan_of(func)
-                    _leave_out_of_compilation(type(self))
+                    leave_out_of_compilation(type(self))
                 look = plan.look
                 if look == KEEPS:
                     if not marks:
@@ -73,7 +73,7 @@ def make_mode(onlooker: Onlooker) -> Any:
     return Watching()  # type: ignore[no-untyped-call]
 
 
-def _leave_out_of_compilation(mode: type) -> None:
+def leave_out_of_compilation(mode: type) -> None:
     """Keep Dynamo, once it is there, from compiling the handler."""
     if "torch._dynamo" not in sys.modules or mode.__dict__.get("_is_left_out"):
         return
@@ -90,7 +90,7 @@ def _leave_out_of_compilation(mode: type) -> None:
         mode.__torch_dispatch__ = torch._disable_dynamo(handler, recursive=True)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def _retried(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, error: RuntimeError) -> Any:
+def retried(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, error: RuntimeError) -> Any:
     """Run an operation again with numbers turned into tensors where it wants tensors; `torch.jit.trace` mixes them."""
     if "Expected a value of type 'Tensor' for argument" not in str(error):
         raise error
