@@ -51,8 +51,9 @@ def _tensor_parts(device: DeviceMemory) -> tuple[list[Part], int]:
 def _host_parts(device: DeviceMemory) -> list[Part]:
     total, used, process = device.total_bytes, device.used_bytes, device.process_bytes
     named, graph = device.named_bytes, device.graph_bytes
-    held = [] if named is None or graph is None else [Part("named", named), Part("graph", graph)]
-    holding = (named or 0) + (graph or 0)
+    held, holding = [], 0
+    if named is not None and graph is not None:
+        held, holding = [Part("named", named), Part("graph", graph)], named + graph
     if used is not None and process is not None:
         used = max(used, process)
     free = Part("free", None if total is None or used is None else max(total - used, 0))
