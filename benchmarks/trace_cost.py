@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from side_by_side import Promises
 from torch import nn
-from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchmagic.tracing.watch import Watch
@@ -47,41 +46,52 @@ class Watched:
         self.watch.leave()
 
 
-def train_cnn(batch: int, steps: int) -> None:
-    torch.manual_seed(0)
-    net = nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1),
-        nn.BatchNorm2d(8),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(4),
-        nn.Flatten(),
-        nn.Linear(256, 10),
-    )
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    images, labels = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = functional.cross_entropy(net(images), labels)
-        loss.backward()
-        optimizer.step()
+CNN = """
+torch.manual_seed(0)
+net = nn.Sequential(
+    nn.Conv2d(1, 8, 3, padding=1),
+    nn.BatchNorm2d(8),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Conv2d(8, 16, 3, padding=1),
+    nn.ReLU(),
+    nn.AdaptiveAvgPool2d(4),
+    nn.Flatten(),
+    nn.Linear(256, 10),
+)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+images, labels = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
+for _ in range(steps):
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(net(images), labels)
+    loss.backward()
+    optimizer.step()
+"""
+
+TINY = """
+weights, numbers = torch.ones(8, requires_grad=True), torch.rand(8)
+for _ in range(200):
+    value = numbers
+    for _ in range(5):
+        value = torch.tanh(value * weights + 0.1) / 2
+    value.sum().backward()
+"""
 
 
-def many_tiny_operations() -> None:
-    weights, numbers = torch.ones(8, requires_grad=True), torch.rand(8)
-    for _ in range(200):
-        value = numbers
-        for _ in range(5):
-            value = torch.tanh(value * weights + 0.1) / 2
-        value.sum().backward()
+def cell(text: str, **numbers: int) -> Callable[[], None]:
+    """Return what runs a cell, in a namespace of its own."""
+    code = compile(text, "<cell>", "exec")
+
+    def run() -> None:
+        exec(code, {"torch": torch, "nn": nn, **numbers})
+
+    return run
 
 
 CELLS: dict[str, tuple[Callable[[], None], int]] = {
-    "CNN, batch 32": (lambda: train_cnn(32, 40), 7),
-    "CNN, batch 512": (lambda: train_cnn(512, 4), 7),
-    "tiny operations": (many_tiny_operations, 15),
+    "CNN, batch 32": (cell(CNN, batch=32, steps=40), 9),
+    "CNN, batch 512": (cell(CNN, batch=512, steps=4), 9),
+    "tiny operations": (cell(TINY), 21),
 }
 MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "bare": nullcontext,
@@ -92,17 +102,17 @@ MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
 }
 
 
-def seconds(cell: Callable[[], None], mode: Callable[[], AbstractContextManager[object]]) -> float:
+def seconds(run: Callable[[], None], mode: Callable[[], AbstractContextManager[object]]) -> float:
     """Return the processor time of a cell under a mode; entering and leaving it is not counted."""
     with mode():
         start = time.process_time()
-        cell()
+        run()
         return time.process_time() - start
 
 
-def ratios(cell: Callable[[], None], rounds: int) -> dict[str, float]:
+def ratios(run: Callable[[], None], rounds: int) -> dict[str, float]:
     """Return the median over rounds of each mode's time against that of the bare cell in the same round."""
-    taken = [{name: seconds(cell, mode) for name, mode in MODES.items()} for _ in range(rounds + 1)][1:]
+    taken = [{name: seconds(run, mode) for name, mode in MODES.items()} for _ in range(rounds + 1)][1:]
     return {name: statistics.median(row[name] / row["bare"] for row in taken) for name in MODES}
 
 
@@ -111,8 +121,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     print(f"{'':16}" + "".join(f"{name:>16}" for name in MODES))
     measured = {}
-    for name, (cell, rounds) in CELLS.items():
-        measured[name] = ratios(cell, rounds)
+    for name, (run, rounds) in CELLS.items():
+        measured[name] = ratios(run, rounds)
         print(f"{name:16}" + "".join(f"{value:16.2f}" for value in measured[name].values()))
     promise = Promises()
     small, large, tiny = measured.values()

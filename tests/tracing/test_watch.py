@@ -260,3 +260,52 @@ def test_slowdown_is_told():
         for _ in range(5):
             y = (y @ y) / 600
     assert 1.0 <= large[0].slowdown < tiny[0].slowdown
+
+
+def test_a_step_that_divides_by_zero():
+    """A step's operations are not looked at one by one; its parameters are, and the optimizer is named."""
+    weights = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.Adam([weights], eps=0.0)
+    with watched() as traces:
+        (weights * torch.tensor([1.0, 0.0, 1.0])).sum().backward()
+        optimizer.step()
+
+    assert kinds(traces[0]) == [("born", "Adam.step")]
+    assert traces[0].event_of(weights) is traces[0].events[0]
+
+
+def test_a_step_that_fails_does_not_end_the_looking():
+    """After an error in a step, what follows is looked at again."""
+
+    class Fails(torch.optim.SGD):
+        __module__ = "torch.optim.fails"
+
+        def step(self, closure=None):
+            raise RuntimeError
+
+    weights = nn.Parameter(torch.ones(3))
+    optimizer = Fails([weights], lr=0.1)
+    with watched() as traces:
+        weights.sum().backward()
+        with pytest.raises(RuntimeError):
+            optimizer.step()
+        (weights * 0).log()
+
+    assert kinds(traces[0]) == [("born", "log")]
+
+
+def test_a_closure_is_looked_at():
+    """LBFGS runs the forward and backward passes inside its step."""
+    weights = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.LBFGS([weights], max_iter=2)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (weights * 0).log().sum()
+        loss.backward()
+        return loss
+
+    with watched() as traces:
+        optimizer.step(closure)
+
+    assert kinds(traces[0])[0] == ("born", "log")

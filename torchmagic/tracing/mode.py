@@ -54,6 +54,8 @@ def make_mode(onlooker: Onlooker) -> Any:
                 sequence = sequence_of()
                 if sequence != onlooker.sequence:
                     onlooker.note_line(sequence)
+                elif onlooker.rests:
+                    return out
                 plan = plans.get(id(func))
                 if plan is None:
                     plan = plans[id(func)] = plan_of(func)
@@ -62,7 +64,7 @@ def make_mode(onlooker: Onlooker) -> Any:
                 if look == KEEPS:
                     if not marks:
                         return out
-                elif look <= WRITES and type(out) in plain and is_finite(out) and (look == LOOKS or not marks):
+                elif look <= WRITES and type(out) in plain and (look == LOOKS or not marks) and is_finite(out):
                     return out
                 onlooker.look(Call(plan, args, kwargs or {}, out))
             except Exception as error:

@@ -12,6 +12,7 @@ from torchmagic.tracing.compiled import Recompilation
 from torchmagic.tracing.lineage import Lineage
 from torchmagic.tracing.mode import make_mode
 from torchmagic.tracing.onlooker import Onlooker
+from torchmagic.tracing.optimizer_steps import OptimizerSteps
 from torchmagic.tracing.steps import Steps
 from torchmagic.tracing.trace import Trace
 
@@ -28,17 +29,17 @@ class Watch:
         self._lineage, self._steps = Lineage(), Steps([], [])
         self._onlooker = Onlooker(self._lineage, self._steps)
         self._mode = make_mode(self._onlooker)
-        self._hook: Any = None
+        self._optimizers = OptimizerSteps(self._onlooker, self._mode)
+        self._is_on = False
         self._recompilation = Recompilation()
         self._started = 0.0
 
     def begin(self) -> None:
         """Begin to watch."""
-        from torch.optim.optimizer import register_optimizer_step_pre_hook
-
-        self._hook = register_optimizer_step_pre_hook(self._before_step)
+        self._optimizers.begin()
         self._recompilation.begin()
         self._mode.__enter__()
+        self._is_on = True
         _WATCHES.add(self)
         self._onlooker.sequence = sys.modules["torch"]._C._autograd._get_sequence_nr()  # noqa: SLF001
         self._started = time.perf_counter()
@@ -60,37 +61,15 @@ class Watch:
         """Take the mode off, without a result."""
         _WATCHES.discard(self)
         self.stop()
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+        if self._is_on:
+            self._is_on = False
+            self._optimizers.end()
             take_off(self._mode)
             self._recompilation.end()
 
     def stop(self) -> None:
         """Look at nothing any more; the mode hands every operation on."""
         self._mode.active = False
-
-    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        """Note the norm of the gradients that an optimizer is about to use."""
-        torch = sys.modules["torch"]
-        if not self._mode.active:
-            return
-        self._mode.active = False
-        try:
-            with torch.no_grad():
-                gradients = [
-                    parameter.grad
-                    for group in optimizer.param_groups
-                    for parameter in group["params"]
-                    if parameter.grad is not None and parameter.grad.layout is torch.strided
-                ]
-                if gradients:
-                    norms = torch._foreach_norm(gradients)  # noqa: SLF001 - what clip_grad_norm_ calls
-                    self._steps.add_norm(sum(float(norm) ** 2 for norm in norms) ** 0.5)
-        except (RuntimeError, TypeError, NotImplementedError, OverflowError):
-            pass  # gradients of a kind that has no norm
-        finally:
-            self._mode.active = True
 
 
 def take_off(mode: Any) -> None:
