@@ -20,7 +20,7 @@ from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
 from torchmagic.tracing.lineage import Lineage, is_tensor
 from torchmagic.tracing.names import plain_name_of_node
 from torchmagic.tracing.operands import operands_of, saved_operands
-from torchmagic.tracing.plans import READS, SEEDS, Plan
+from torchmagic.tracing.plans import LOOKS, READS, SEEDS, Plan
 from torchmagic.tracing.sites import Site, Sites, frame_of_thread, user_frame, variables_of
 from torchmagic.tracing.steps import Steps
 from torchmagic.values import count_tensor
@@ -66,6 +66,8 @@ class Onlooker:
         self.forward: dict[int, Site] = {}
         """The user's lines of forward operations, by the sequence number of their node in the graph."""
         self.sequence = -1
+        self.rests = False
+        """While an optimizer steps: its result is looked at, not its operations. The next forward operation ends it."""
         self._thread = threading.get_ident()
         self._node = torch._C._current_autograd_node  # noqa: SLF001 - the only door, seen in torch 2.4 to 2.13
         self._described = 0
@@ -78,6 +80,7 @@ class Onlooker:
         site = self.sites.site_of(sys._getframe(2))  # noqa: SLF001
         forward = self.forward
         forward[sequence - 1] = site
+        self.rests = False
         for number in range(self.sequence, sequence - 1) if sequence - self.sequence < _MOST_NODES else ():
             forward[number] = site
         self.sequence = sequence
@@ -108,6 +111,11 @@ class Onlooker:
         for target, state in zip(targets, states, strict=True):
             if state != FINITE:
                 self.lineage.mark(target, number)
+
+    def note_step(self, optimizer: str, parameter: Any, state: int) -> None:
+        """Keep that a step of an optimizer made a parameter bad out of a finite gradient."""
+        step = Call(Plan(None, LOOKS, f"{optimizer}.step", (), is_view=False), (parameter.grad,), {}, parameter)
+        self.lineage.mark(parameter, self._keep(step, "born", state, (), [parameter]))
 
     def _event(self, call: Call, targets: list[Any], worst: int) -> int:
         """Keep the event that made bad values, and return its number."""
