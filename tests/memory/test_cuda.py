@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.memory.scenarios import GB, MB, FakeNvml, Gpu, fake_torch
-from torchmagic.holdings import DeviceMemory
+from torchmagic.holdings import DeviceMemory, Holder, Memory, OtherProcess
 from torchmagic.measuring.bar import with_parts
 from torchmagic.measuring.cuda import Cuda
 from torchmagic.measuring.nvml import Nvml
+from torchmagic.render.memory_text import memory_text
 
 OWN = os.getpid()
 
@@ -232,7 +235,9 @@ def test_without_nvml_cuda_itself_tells_what_is_free():
         "context or others": 3 * GB + 500 * MB,
         "free": 40 * GB - 600 * MB - 15 * GB - 500 * MB,
     }
-    assert device.remarks == ("other processes cannot be told apart without the package nvidia-ml-py",)
+    assert device.remarks == (
+        "NVML, of the package nvidia-ml-py, was not reached, so other processes are not told apart",
+    )
 
 
 def test_a_machine_without_torch_or_nvml_has_no_device():
@@ -248,3 +253,66 @@ def test_a_stale_reading_adds_up_too():
 
     assert all(part.bytes is not None and part.bytes >= 0 for part in device.parts)
     assert sum(part.bytes or 0 for part in device.parts) == 40 * GB
+
+
+def test_amds_devices_have_no_nvml():
+    """They are not told to install it."""
+    gpu = training(name="AMD Instinct MI300X")
+    torch = fake_torch(gpu)
+    torch.version = SimpleNamespace(hip="6.2")
+    (device,) = read(torch)
+
+    assert device.remarks == ("the driver does not tell the processes of this device apart",)
+    assert parts(device)["context or others"] == 500 * MB
+
+
+def test_how_it_looks():
+    """A machine with one device in the middle of a training step, word by word."""
+    gpu = training(processes={OWN: 12 * GB + 500 * MB, 1: 3 * GB})
+    (device,) = Cuda(fake_torch(gpu), Nvml(FakeNvml(gpu))).read()
+    device = with_parts(replace(device, named_bytes=7 * GB, graph_bytes=2 * GB, processes=(OtherProcess(1, 3 * GB),)))
+    holders = (
+        Holder("model", "cuda:0", 5 * GB, {"parameters": 3 * GB, "gradients": 2 * GB}),
+        Holder(
+            "frame train", "cuda:0", 4 * GB, {"autograd graph": 2 * GB, "other": 2 * GB}, "a call of the last exception"
+        ),
+    )
+
+    assert memory_text(Memory((device,), holders)).splitlines() == [
+        "gpumem: cuda:0 16 GB of 40 GB used",
+        "",
+        "cuda:0 · NVIDIA A100 · 16 GB of 40 GB used · peak 11 GB in tensors since the start or a reset",
+        "· 87 % busy",
+        "  [██████████▓▓▓▒▒░░░+xxxx-····································]",
+        "  █ tensors by name          7.0 GB",
+        "  ▓ autograd graphs          2.0 GB  what `backward()` will need, and no variable holds",
+        "  ▒ tensors without a name   1.0 GB  usual suspects: workspaces of cuBLAS, graphs whose names are",
+        "                                     gone, variables of running functions, CUDA graphs, buckets of",
+        "                                     DistributedDataParallel",
+        "  ░ allocator cache          2.0 GB  reserved: PyTorch keeps it for its next tensors, and no tensor",
+        "                                     is in it now",
+        "  + context and libraries    500 MB  CUDA itself, its kernels and libraries",
+        "  x other processes          3.0 GB  process 1: 3.0 GB",
+        "  - the driver's own         600 MB",
+        "  · free                      24 GB",
+        "",
+        "  `model`         5.0 GB       50 %  parameters 3.0 GB, gradients 2.0 GB",
+        "  frame `train`   4.0 GB       40 %  autograd graph 2.0 GB, other 2.0 GB · a call of the last",
+        "                                     exception",
+    ]
+
+
+def test_dashes_stand_for_what_is_not_known():
+    """Never a zero."""
+    lines = memory_text(Memory((with_parts(DeviceMemory("npu:0", named_bytes=0, graph_bytes=0)),))).splitlines()
+
+    assert lines == [
+        "gpumem: npu:0 – in tensors",
+        "",
+        "npu:0 · – in tensors",
+        "  █ tensors by name         0 bytes",
+        "  ▓ autograd graphs         0 bytes",
+        "  ▒ tensors without a name        –",
+        "  ░ allocator cache               –",
+        "  ? not known                     –",
+    ]

@@ -119,11 +119,11 @@ def make_memory_report(shell: InteractiveShell, options: MemoryOptions) -> Memor
     Raises:
         UsageError: a variable to open that does not exist.
     """
-    from torchmagic.measuring import look
+    from torchmagic.measuring import NoSuchPathError, look
 
     try:
         return look(shell.user_ns, hidden=own_names(shell), paths=options.paths)
-    except KeyError as error:
+    except NoSuchPathError as error:
         raise UsageError(f"nothing is named {error.args[0]}") from None
 
 

@@ -1,6 +1,6 @@
 """Read the memory of the devices, and attribute it to names."""
 
-from torchmagic.measuring.look import look, read_devices
+from torchmagic.measuring.look import NoSuchPathError, look, read_devices
 from torchmagic.measuring.watching import MemoryWatch
 
-__all__ = ["MemoryWatch", "look", "read_devices"]
+__all__ = ["MemoryWatch", "NoSuchPathError", "look", "read_devices"]

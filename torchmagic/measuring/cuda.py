@@ -12,7 +12,7 @@ from torchmagic.measuring.backend import asked, unreadable
 from torchmagic.measuring.nvml import Nvml, own_bytes
 
 NOT_STARTED: Final = "this process has not started CUDA, so only the driver was asked"
-NO_NVML: Final = "other processes cannot be told apart without the package nvidia-ml-py"
+NO_NVML: Final = "NVML, of the package nvidia-ml-py, was not reached, so other processes are not told apart"
 NO_PROCESSES: Final = "the driver does not tell the processes of this device apart"
 
 
@@ -80,13 +80,16 @@ class Cuda:
         )
 
     def _without_nvml(self, device: DeviceMemory, index: int) -> DeviceMemory:
+        # AMD's devices are `cuda` in torch too, and have no NVML.
+        is_amd = getattr(getattr(self._torch, "version", None), "hip", None) is not None
+        device = replace(device, remarks=(NO_PROCESSES if is_amd else NO_NVML,))
         if not self._has_context(index):
-            return replace(device, process_bytes=0, remarks=(NO_NVML,))
+            return replace(device, process_bytes=0)
         told = asked(self._torch.cuda.mem_get_info, index)
         if told is None:
-            return replace(device, remarks=(NO_NVML,))
+            return device
         free, total = told
-        return replace(device, total_bytes=int(total), used_bytes=int(total - free), remarks=(NO_NVML,))
+        return replace(device, total_bytes=int(total), used_bytes=int(total - free))
 
     def _has_context(self, index: int) -> bool:
         """Tell whether this process has a context on a device.

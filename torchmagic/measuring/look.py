@@ -21,6 +21,10 @@ from torchmagic.namespace import Namespace, undisturbed
 from torchmagic.namespace.resolve import MISSING
 
 
+class NoSuchPathError(KeyError):
+    """A path to open leads nowhere."""
+
+
 def look(
     names: Mapping[str, Any],
     *,
@@ -37,14 +41,14 @@ def look(
         sources: the backends to read, those of this machine when left out.
 
     Raises:
-        KeyError: a path that leads nowhere.
+        NoSuchPathError: a path that leads nowhere.
     """
     start = time.perf_counter()
     with undisturbed():
         values = {path: find_path(names, path) for path in paths}
         for path, value in values.items():
             if value is MISSING:
-                raise KeyError(path)
+                raise NoSuchPathError(path)
         whole = attribute(names, leftovers(names), hidden) if "torch" in sys.modules else None
         trees: list[Holder] = []
         if whole is not None:

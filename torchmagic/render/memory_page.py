@@ -118,8 +118,12 @@ def _name(device: DeviceMemory) -> str:
 def _facts(device: DeviceMemory) -> tuple[str, ...]:
     facts = [_used(device)]
     if device.peak_bytes is not None:
-        what = "this process at most" if device.is_host else "peak in tensors"
-        facts.append(f"{what} {size(device.peak_bytes)} since the start")
+        most = size(device.peak_bytes)
+        facts.append(
+            f"this process at most {most} since the start"
+            if device.is_host
+            else f"peak {most} in tensors since the start or a reset"
+        )
     if device.busy_percent is not None:
         facts.append(f"{device.busy_percent} % busy")
     return tuple(facts)

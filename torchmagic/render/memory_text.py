@@ -49,7 +49,9 @@ def memory_text(memory: Memory, top: int = MOST_HOLDERS) -> str:
 
 def device_text(section: DeviceSection) -> Iterator[str]:
     """Yield the lines of one device."""
-    yield from _wrapped(" · ".join([section.name, *section.facts]))
+    # No NUL can be in the words: `visible` has been over every name.
+    facts = [fact.replace(" ", "\0") for fact in (section.name, *section.facts)]
+    yield from (line.replace("\0", " ") for line in _wrapped(" · ".join(facts)))
     if any(part.share for part in section.parts):
         yield bar_text(section.parts)
     label = max((len(part.label) for part in section.parts), default=0)
