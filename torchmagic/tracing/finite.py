@@ -67,12 +67,14 @@ class Reader:
             return FINITE
         if tensor.layout is not self._strided or tensor.is_meta:
             return FINITE
+        if not tensor.numel() or tensor._is_zerotensor():  # noqa: SLF001 - the latter have no memory
+            return FINITE
         if 0 in tensor.stride():  # an expanded dimension holds one value many times
             for dim in range(tensor.dim() - 1, -1, -1):
                 tensor = tensor.select(dim, 0) if tensor.stride(dim) == 0 else tensor
         if tensor.element_size() == 1:  # float8 has neither sum nor aminmax
             tensor = tensor.float()
-        if math.isfinite(tensor.sum().item()) or not tensor.numel():
+        if math.isfinite(tensor.sum().item()):
             return FINITE
         low, high = self._aminmax(tensor)
         least, greatest = low.item(), high.item()
