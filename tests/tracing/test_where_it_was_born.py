@@ -204,7 +204,7 @@ def test_a_function_of_the_users_own():
 
     assert (finding.subject, finding.line, finding.cause) == ("w.grad", 9, "design")
     assert "born in line 9 in `grad * x / x.abs()`, in the backward pass in line 11" in finding.message
-    assert finding.details[-1] == "The way: derivative of Ratio -> w.grad."
+    assert finding.details[-1] == "The way: / -> w.grad."
 
 
 def test_an_explosion_is_told_step_by_step():

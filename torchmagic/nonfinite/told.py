@@ -11,10 +11,10 @@ from torchmagic.findings import Fix
 from torchmagic.nonfinite.advice import blame_words
 from torchmagic.nonfinite.causes import Cause
 from torchmagic.nonfinite.outbreaks import Outbreak
-from torchmagic.nonfinite.trace_words import birth_words, read_words, tale_details
+from torchmagic.nonfinite.trace_words import birth_words, is_told_by, read_words, tale_details
 from torchmagic.nonfinite.traced import Tale, tale_of
 from torchmagic.source.repairs import clamped_argument
-from torchmagic.tracing.names import plain_name_of_node, spelled
+from torchmagic.tracing.names import is_called, plain_name_of_node, short_name, spelled, spelled_in
 from torchmagic.values import Counts
 
 HOW_TO_TRACE: Final = "To see the operation it was born in, run the cell again with `%%torchcheck --trace`."
@@ -56,20 +56,34 @@ def _way_out(facts: Facts, outbreak: Outbreak, tale: Tale, fix: Fix | None) -> s
         trains = facts.trace is not None and facts.trace.steps.backward_passes > 0
         way_out = "lower the learning rate, clip gradients or start smaller"
         return f": {way_out if trains else 'keep the numbers smaller on the way there'}"
-    suspect = outbreak.suspect
+    suspect, operation = outbreak.suspect, _operation_of(tale)
     if suspect is None or suspect.line != tale.line:
         return ""
+    name = suspect.hazard.name
+    if (
+        name != short_name(operation).rstrip("=")
+        and not is_called(operation, name)
+        and is_told_by(tale.origin, operation)
+    ):
+        return ""  # another operation of that line
+    if name in ("**", "pow") and not tale.origin.node and not tale.origin.has_nan:
+        return ". A negative power of 0 is infinite: keep the base away from 0"
     repair = clamped_argument(suspect.hazard) if fix is not None else None
     advice = blame_words(suspect, repair).rpartition(": `")[0] if repair is not None else blame_words(suspect, None)
     way_out = advice.partition(": ")[2] or advice
     return f". {way_out[0].upper()}{way_out[1:]}" + (f": `{repair}`" if repair is not None else "")
 
 
+def _operation_of(tale: Tale) -> str:
+    """Return the operation to blame; for one of a backward pass, the forward operation."""
+    origin = tale.origin
+    return plain_name_of_node(origin.node) if origin.node and not origin.own_code else origin.operation
+
+
 def _evidence(tale: Tale) -> dict[str, Any]:
     origin, counts = tale.origin, tale.origin.counts
-    plain = plain_name_of_node(origin.node) if origin.node and not origin.own_code else None
     found: dict[str, Any] = {
-        "operation": spelled(origin.operation) if plain is None else spelled(plain),
+        "operation": spelled_in(origin.expression, _operation_of(tale)),
         "born": origin.kind,
         "backward_line": tale.backward_line,
         "way": [spelled(event.operation) for event in tale.way],

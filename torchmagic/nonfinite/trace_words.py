@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from torchmagic.checking.facts import Facts
 from torchmagic.checking.usercode import is_text_of
-from torchmagic.nonfinite.traced import Tale, place_of
+from torchmagic.nonfinite.traced import OVERFLOWING, Tale, place_of
 from torchmagic.tracing.events import Event, Operand
-from torchmagic.tracing.names import of_node, short_name, spelled
+from torchmagic.tracing.evidence import DIVISIONS
+from torchmagic.tracing.names import called_as, is_called, of_node, plain_name_of_node, short_name, spelled, spelled_in
 from torchmagic.tracing.sites import Spot
 from torchmagic.tracing.steps import Growth, sparkline
 
@@ -29,7 +31,7 @@ def birth_words(facts: Facts, tale: Tale) -> str:
     origin = tale.origin
     if origin.kind == "unwritten":
         return "it was read from `torch.empty` before anything was written there"
-    name = spelled(origin.operation)
+    name = spelled_in(origin.expression, origin.operation)
     what = f"`{name}`" if not name.startswith("the ") else name
     if origin.node:
         forward = of_node(origin.node)
@@ -39,10 +41,10 @@ def birth_words(facts: Facts, tale: Tale) -> str:
         if origin.own_code:
             own = f"`{origin.expression}`" if origin.expression else f"`{name}`"
             return f"born in line {tale.line} in {own}, in the backward pass{place}{_because(origin)}"
-        whole = f"`{origin.expression}`" if _names(origin.expression, forward) else f"`{forward}`"
+        whole = f"`{origin.expression}`" if is_told_by(origin, plain_name_of_node(origin.node)) else f"`{forward}`"
         line = f" (line {tale.line})" if tale.line is not None else ""
         return f"born in the backward pass{place}, in the derivative of {whole}{line}{_because(origin)}"
-    shown = f"`{origin.expression}`" if _names(origin.expression, short_name(origin.operation)) else ""
+    shown = f"`{origin.expression}`" if is_told_by(origin, origin.operation) else ""
     where = _from_line(facts, tale)
     module = module_path(facts, origin)
     inside = f" of `{module}`" if module and not shown else ""
@@ -75,35 +77,57 @@ def read_words(tale: Tale) -> str:
     )
 
 
-def _names(expression: str, operation: str) -> bool:
+def is_told_by(origin: Event, operation: str) -> bool:
     """Tell whether the expression on the line is the operation itself, and not something that led to it."""
-    return bool(expression) and operation.strip("_") in expression
+    expression, name = origin.expression, short_name(operation).strip("_")
+    is_there = (
+        re.search(rf"(?<!\w){re.escape(name)}_*(?!\w)", expression) if name.isidentifier() else name in expression
+    )
+    return bool(expression) and (bool(is_there) or bool(called_as(operation, expression)))
 
 
 def _because(origin: Event) -> str:
     """Say which values explain the result, or how large they were."""
-    seen = [_seen(operand) for operand in origin.operands if operand.seen]
+    seen = list(dict.fromkeys(_seen(origin, operand) for operand in origin.operands if operand.seen))
     if seen:
         return f": {'; '.join(seen)}"
     largest = max(origin.operands, key=lambda operand: operand.largest, default=None)
-    if largest is None or not largest.largest or origin.has_nan:
+    if largest is None or not largest.largest:
         return ""
     whose = f" of `{largest.name}`" if largest.name else " that it was given"
     limit = _OF_DTYPE.get(origin.dtype)
+    is_huge = largest.largest > (limit or math.inf) ** 0.5
+    if not is_huge and (origin.has_nan or origin.operation not in OVERFLOWING):
+        return ""
     end = f", and {origin.dtype} ends at {limit:,.0f}" if origin.dtype == "float16" and limit else ""
     return f": it overflowed, the largest value{whose} is {_number(largest.largest)}{end}"
 
 
-def _seen(operand: Operand) -> str:
+def _seen(origin: Event, operand: Operand) -> str:
+    """Say what was seen of an operand, by its name or else by what was done with it."""
     if not operand.name:
-        return f"{operand.seen} in what it was given" if " values " in operand.seen else operand.seen
-    if operand.seen.startswith("it is"):
-        return f"`{operand.name}` is {operand.seen.removeprefix('it is ')}"
+        return _seen_without_name(origin, operand.seen)
+    if operand.seen.startswith("it "):
+        return f"`{operand.name}` {operand.seen.removeprefix('it ')}"
     return (
         f"{operand.seen.replace(' values ', f' values of `{operand.name}` ', 1)}"
         if " values " in operand.seen
         else (f"`{operand.name}`: {operand.seen}")
     )
+
+
+def _seen_without_name(origin: Event, seen: str) -> str:
+    if " values " not in seen and not seen.startswith("it is"):
+        return seen
+    if origin.operation in DIVISIONS:
+        done = "divides by"
+    elif origin.node and not origin.own_code and not is_called(plain_name_of_node(origin.node), origin.operation):
+        done = f"takes the `{short_name(origin.operation)}` of"
+    else:
+        return f"{seen} in what it was given" if " values " in seen else seen
+    if " values " in seen:
+        return seen.replace(" values ", f" values that it {done} ", 1)
+    return f"what it {done} is {seen.removeprefix('it is ')}"
 
 
 def tale_details(facts: Facts, tale: Tale) -> Iterator[str]:
@@ -146,7 +170,8 @@ def _way(tale: Tale) -> str:
     for event in tale.way:
         name = tale.names.get(place_of(event))
         if event.operation not in _SAYS_NOTHING and event.kind not in ("written", "entered"):
-            word = f"derivative of {of_node(event.node)}" if event.node else short_name(event.operation)
+            in_derivative = event.node and not event.own_code
+            word = f"derivative of {of_node(event.node)}" if in_derivative else short_name(event.operation)
             if not steps or steps[-1] != word:
                 steps.append(word)
         if name is not None and name not in steps:
@@ -164,8 +189,8 @@ def _given(facts: Facts, tale: Tale) -> str:
     if tale.origin.node or tale.origin.kind == "written" or not tale.origin.operands:
         return ""
     module = module_path(facts, tale.origin)
-    parts = [f"{_operand_name(operand, module)}{operand.words}" for operand in tale.origin.operands]
-    return f"It was given {'; '.join(parts)}."
+    parts = [f"{_operand_name(operand, module)}{operand.words}" for operand in tale.origin.operands if operand.words]
+    return f"It was given {'; '.join(parts)}." if parts else ""
 
 
 def _operand_name(operand: Operand, module: str) -> str:

@@ -15,14 +15,16 @@ from torchmagic.nonfinite.causes import Cause
 from torchmagic.nonfinite.outbreaks import Outbreak
 from torchmagic.tracing.events import Event
 from torchmagic.tracing.evidence import SOFTMAXES
+from torchmagic.tracing.names import is_called, plain_name_of_node
 from torchmagic.tracing.sites import Site, Spot, spots
 from torchmagic.tracing.steps import Growth
 from torchmagic.tracing.trace import Trace
 
-_OVERFLOWING = frozenset(
+OVERFLOWING = frozenset(
     {
         "add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "sum",
-        "mean", "cumsum", "prod", "pow", "square", "convolution", "linear", "mse_loss", "linalg_vector_norm", "lerp_",
+        "mean", "cumsum", "prod", "cumprod", "pow", "square", "convolution", "linear", "mse_loss", "linalg_vector_norm",
+        "lerp_",
         "addcmul", "addcmul_", "addcdiv", "addcdiv_", "native_batch_norm", "var", "std", "norm", "smooth_l1_loss",
         "huber_loss", "_foreach_mul_", "_foreach_add_", "_foreach_norm", "_foreach_addcdiv_", "mse_loss_backward",
         "convolution_backward", "native_batch_norm_backward", "matmul", "exp", "expm1", "exp2", "cosh", "sinh",
@@ -113,10 +115,10 @@ def _event_of(trace: Trace, value: BadValue) -> Event | None:
 
 def _origin(trace: Trace, way: list[Event]) -> tuple[Event, bool]:
     """Return the event to blame, and whether it is hidden from a finite loss."""
-    masked = next((e for e in way if e.operation in SOFTMAXES and e.kind == "born" and _is_masked(e)), None)
+    masked = next((e for e in way if e.operation in SOFTMAXES and e.kind == "born" and _is_masked(e, way[0])), None)
     if masked is not None:
         return masked, False
-    begin = way[0]
+    begin = _forward_of(trace, way[0]) or way[0]
     crossing = next((event for event in way if event.node), None)
     hidden = crossing is not None and not begin.node and _was_finite(trace, crossing)
     if hidden and begin.kind in ("written", "entered") and crossing is not None:
@@ -124,10 +126,26 @@ def _origin(trace: Trace, way: list[Event]) -> tuple[Event, bool]:
     return begin, hidden
 
 
-def _is_masked(event: Event) -> bool:
-    return any(
-        "masked" in operand.seen or "-inf" in operand.seen or "+Inf" in operand.seen for operand in event.operands
+def _forward_of(trace: Trace, begin: Event) -> Event | None:
+    """Return the event of a forward operation whose derivative an event is of, where the loss showed it already."""
+    if not begin.node or begin.own_code or begin.forward is None or _was_finite(trace, begin):
+        return None
+    name = plain_name_of_node(begin.node)
+    earlier = (event for event in reversed(trace.events[: begin.number]) if event.step == begin.step - 1)
+    return next(
+        (
+            e
+            for e in earlier
+            if e.kind == "born" and not e.node and e.site == begin.forward and is_called(e.operation, name)
+        ),
+        None,
     )
+
+
+def _is_masked(event: Event, begin: Event) -> bool:
+    """Tell whether a softmax was given nothing but markers of a mask; +Inf that was computed is to blame itself."""
+    marks = ("masked", "-inf") if begin.kind == "born" else ("masked", "-inf", "+Inf")
+    return any(mark in operand.seen for operand in event.operands for mark in marks)
 
 
 def _was_finite(trace: Trace, event: Event) -> bool:
@@ -143,7 +161,7 @@ def _cause(origin: Event, growth: Growth | None, *, hidden: bool) -> Cause:
         return "design"
     if origin.dtype == "float16" or any(operand.seen for operand in origin.operands):
         return "design"
-    if origin.operation not in _OVERFLOWING:
+    if origin.operation not in OVERFLOWING:
         return "design"
     if origin.operation in _EXPONENTIAL:
         return "explosion" if growth is not None else "design"

@@ -37,6 +37,11 @@ _SECOND: Final[dict[str, tuple[Test, ...]]] = {
     "xlogy": (_ZERO, _NEGATIVE),
 }
 
+_THIRD: Final[dict[str, tuple[Test, ...]]] = {"addcdiv": (_ZERO,)}
+
+DIVISIONS: Final = frozenset({"div", "div_", "true_divide", "addcdiv", "addcdiv_", "reciprocal"})
+"""Operations of which the operand to blame is a divisor."""
+
 DERIVATIVES: Final[dict[str, tuple[str, Test]]] = {
     **dict.fromkeys(("log", "log2", "log10", "reciprocal", "rsqrt", "pow"), ("self", _ZERO)),
     **dict.fromkeys(("sqrt", "norm", "linalg_vector_norm"), ("result", _ZERO)),
@@ -45,6 +50,9 @@ DERIVATIVES: Final[dict[str, tuple[str, Test]]] = {
     "exp": ("result", _INFINITE),
 }
 """Where derivatives are infinite: what a node of the graph saved, and the test. A root is 0 where its operand is."""
+
+OWN_NAN: Final = {"logdet": "it has a determinant below 0"}
+"""Functions that put NaN into their result as a number of their own, and what explains it."""
 
 SOFTMAXES: Final = frozenset({"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"})
 _LABELLED: Final = frozenset({"nll_loss_forward", "nll_loss2d_forward"})
@@ -55,7 +63,13 @@ _MOST_READ: Final = 1 << 24
 def is_readable(tensor: Any) -> bool:
     """Tell whether the values of a tensor can be read, and not too many of them."""
     torch = sys.modules["torch"]
-    if tensor.is_complex() or tensor.is_meta or tensor.layout is not torch.strided or tensor.is_quantized:
+    if (
+        tensor.is_complex()
+        or tensor.is_meta
+        or tensor.layout is not torch.strided
+        or tensor.is_quantized
+        or tensor._is_zerotensor()  # noqa: SLF001 - zeros of forward derivatives have no memory
+    ):
         return False
     return bool(0 < tensor.numel() <= _MOST_READ)
 
@@ -66,14 +80,18 @@ def seen_in(operation: str, args: tuple[Any, ...], values: Any, index: int) -> s
         words = counted(test, values)
         if words:
             return words
+    if index == 1 and operation == "_ctc_loss":
+        return _unalignable(args)
     if index == 1 and operation in _LABELLED and len(args) > 4 and bool((values == args[4]).all()):
         return f"every label is {args[4]}, which the loss leaves out"
     if index:
         return ""
     if operation in SOFTMAXES:
         return _masked_rows(values, _dim(args))
-    if operation in _SPREADS and values.numel() == 1:
-        return "one value, and the spread of one value is 0 / 0"
+    if operation == "native_layer_norm":
+        return _constant_rows(values, args)
+    if operation in _SPREADS:
+        return _single(values, args)
     return ""
 
 
@@ -95,7 +113,7 @@ def _tests(operation: str, args: tuple[Any, ...], index: int) -> tuple[Test, ...
         if operation == "pow" and _may_fail(args):
             return (_ZERO, _NEGATIVE)
         return _FIRST.get(operation, ())
-    return _SECOND.get(operation, ()) if index == 1 else ()
+    return (_SECOND if index == 1 else _THIRD if index == 2 else {}).get(operation, ())
 
 
 def _may_fail(args: tuple[Any, ...]) -> bool:
@@ -122,6 +140,42 @@ def _masked_rows(values: Any, dim: int) -> str:
     if count == 1:
         return f"{f'row {first[0]}' if len(first) == 1 else f'the row at {first}'} is masked everywhere"
     return f"{count:,} of {rows.numel():,} rows are masked everywhere"
+
+
+def _single(values: Any, args: tuple[Any, ...]) -> str:
+    """Say that there is only one value to tell a spread from."""
+    dims: Any = args[1] if len(args) > 1 else None
+    if values.numel() == 1:
+        return "one value, and the spread of one value is 0 / 0"
+    dims = [dims] if type(dims) is int else dims
+    if type(dims) not in (list, tuple) or not dims or any(values.shape[dim] != 1 for dim in dims):
+        return ""
+    return f"its size along dim {', '.join(map(str, dims))} is 1, and the spread of one value is 0 / 0"
+
+
+def _constant_rows(values: Any, args: tuple[Any, ...]) -> str:
+    """Say that rows to normalize hold one value only, where nothing is added to their variance of 0."""
+    sizes: Any = args[1] if len(args) > 1 else None
+    if args[-1] != 0.0 or type(sizes) not in (list, tuple):
+        return ""
+    rows = values.reshape(-1, math.prod(sizes))
+    count = int((rows == rows[:, :1]).all(1).sum())
+    if not count:
+        return ""
+    return f"{count:,} of {len(rows):,} rows {'has' if count == 1 else 'have'} a variance of 0, and `eps` is 0"
+
+
+def _unalignable(args: tuple[Any, ...]) -> str:
+    """Say how many targets of a CTC loss are longer than their inputs."""
+    lengths = [value.tolist() if is_tensor(value) else value for value in args[2:4]]
+    if len(lengths) < 2 or any(type(value) not in (list, tuple) for value in lengths):
+        return ""
+    count = sum(target > steps for steps, target in zip(*lengths, strict=False))
+    return (
+        f"{count:,} of {len(lengths[0]):,} targets {'is' if count == 1 else 'are'} longer than the input"
+        if count
+        else ""
+    )
 
 
 def _dim(args: tuple[Any, ...]) -> int:

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Final
 
 from torchmagic.source.refs import bare_name, ref_of
+from torchmagic.tracing.names import is_called
 from torchmagic.tracing.sites import line_at, span
 
 _LONGEST: Final = 60
@@ -32,11 +33,13 @@ def statement_at(code: CodeType, offset: int) -> ast.stmt | None:
     return found
 
 
-def expression_at(code: CodeType, offset: int) -> ast.expr | None:
-    """Return the expression that an instruction evaluates, where Python tells (3.11 and later)."""
+def expression_at(code: CodeType, offset: int) -> ast.expr | ast.AugAssign | None:
+    """Return the expression that an instruction evaluates, or `a /= b`, where Python tells (3.11 and later)."""
     statement, where = statement_at(code, offset), span(code, offset)
     if statement is None or where is None:
         return None
+    if isinstance(statement, ast.AugAssign) and where[:2] == (statement.lineno, statement.col_offset):
+        return statement
     ending = [
         node
         for node in ast.walk(statement)
@@ -48,24 +51,31 @@ def expression_at(code: CodeType, offset: int) -> ast.expr | None:
     return (exact or calls or [None])[0]
 
 
-def text_of(node: ast.expr | None) -> str:
-    """Return an expression as it is written, nothing of a long one."""
+def text_of(node: ast.expr | ast.AugAssign | None) -> str:
+    """Return an expression as it is written; of a long one the function that it calls, or nothing."""
     text = ast.unparse(node) if node is not None else ""
+    if len(text) > _LONGEST and isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+        text = f"{ast.unparse(node.func)}(...)"
+        if len(text) > _LONGEST:
+            text = f"{bare_name(node.func)}(...)"
     return text if len(text) <= _LONGEST else ""
 
 
-def operand_texts(node: ast.expr | None, operation: str) -> list[str]:
+def operand_texts(node: ast.expr | ast.AugAssign | None, operation: str) -> list[str]:
     """Return what is written where an operation's operands stand, if the expression is that operation; else nothing."""
     if isinstance(node, ast.BinOp):
         return [text_of(node.left), text_of(node.right)] if operation.removesuffix("_") in _OPERATORS else []
-    if not isinstance(node, ast.Call) or bare_name(node.func).strip("_") != operation.strip("_"):
+    if isinstance(node, ast.AugAssign):
+        return [text_of(node.target), text_of(node.value)] if operation.removesuffix("_") in _OPERATORS else []
+    if not isinstance(node, ast.Call) or not is_called(operation, bare_name(node.func)):
         return []
     receiver: list[ast.expr] = []
     if isinstance(node.func, ast.Attribute):
         ref = ref_of(node.func.value)
         if ref is None or ref.last_name not in _PACKAGES:
             receiver = [node.func.value]
-    return [text_of(part) for part in [*receiver, *node.args]]
+    given = [part for part in node.args if not (isinstance(part, ast.Constant) and isinstance(part.value, str))]
+    return [text_of(part) for part in [*receiver, *given]]
 
 
 @lru_cache(maxsize=16)

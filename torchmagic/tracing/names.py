@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from typing import Final
+
+from torchmagic.source.refs import bare_name
 
 _SAID: Final = {
     "_local_scalar_dense": "item",
@@ -52,11 +55,72 @@ _WRITTEN_AS: Final = {
 """Operators that people write instead of the operation's name."""
 
 
+_CALLED: Final = {
+    "pow": {"square", "float_power"},
+    "div": {"divide", "true_divide"},
+    "mul": {"multiply"},
+    "sub": {"subtract"},
+    "acos": {"arccos"},
+    "asin": {"arcsin"},
+    "atanh": {"arctanh"},
+    "acosh": {"arccosh"},
+    "linalg_vector_norm": {"norm", "vector_norm"},
+    "special_xlogy": {"xlogy"},
+    "_linalg_eigh": {"eigh", "eigvalsh"},
+    "_linalg_svd": {"svd", "svdvals"},
+    "linalg_inv_ex": {"inv", "inverse"},
+    "linalg_cholesky_ex": {"cholesky"},
+    "_linalg_slogdet": {"slogdet", "logdet"},
+    **{name: {"matmul", "einsum", "linear", "inner", "tensordot"} for name in ("mm", "bmm", "mv", "dot", "addmm")},
+}
+"""Other functions, and methods, by which people call an operation of the dispatcher."""
+
+_IN_FUNCTIONAL: Final = frozenset(
+    {"batch_norm", "ctc_loss", "embedding_bag", "group_norm", "instance_norm", "layer_norm"}
+)
+"""Names that `torch` has too, undocumented, which people know from `torch.nn.functional`."""
+
+
+_IN_LINALG: Final = frozenset(
+    {"cholesky", "det", "eig", "eigh", "eigvalsh", "inv", "lstsq", "matrix_norm", "pinv", "qr", "slogdet",
+     "solve", "svd", "svdvals", "vector_norm"}
+)  # fmt: skip
+
+
+def is_called(operation: str, name: str) -> bool:
+    """Tell whether a function or method of this name is the operation."""
+    plain = operation.removesuffix("_")
+    return name.strip("_") in (operation.strip("_"), _SAID.get(operation)) or name.removesuffix("_") in _CALLED.get(
+        plain, ()
+    )
+
+
+def called_as(operation: str, expression: str) -> str:
+    """Return the name, or the operator, that an expression calls an operation by; nothing where it does not."""
+    try:
+        node = ast.parse(expression, mode="eval").body
+    except SyntaxError:
+        return ""
+    if operation == "reciprocal" and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return "/"
+    name = bare_name(node.func) if isinstance(node, ast.Call) else ""
+    return name if name and is_called(operation, name) else ""
+
+
+def spelled_in(expression: str, operation: str) -> str:
+    """Return the operation as an expression spells it, else as people mostly do."""
+    name = called_as(operation, expression)
+    torch = sys.modules["torch"]
+    if name in _WRITTEN_AS and hasattr(torch.Tensor, name):  # `torch.div`, where others write `/`
+        return f"torch.{name}" if hasattr(torch, name) else f"Tensor.{name}"
+    return spelled(name if name and name.strip("_") != operation.strip("_") else operation)
+
+
 def short_name(operation: str) -> str:
     """Return the operation's name as a word: `log`, `softmax`, `/`."""
     if operation.startswith("_foreach_"):
         operation = operation.removeprefix("_foreach_")
-    return _WRITTEN_AS.get(operation) or _SAID.get(operation) or operation
+    return _WRITTEN_AS.get(operation) or _SAID.get(operation) or operation.removeprefix("linalg_")
 
 
 def spelled(operation: str) -> str:
@@ -71,6 +135,11 @@ def spelled(operation: str) -> str:
         return name if name != "to" else "Tensor.to"
     if name.endswith("_") or (not hasattr(torch, name) and hasattr(torch.Tensor, name)):
         return f"Tensor.{name}"
+    inner = name.removeprefix("linalg_")
+    if inner in _IN_LINALG and "linalg_" in operation:
+        return f"torch.linalg.{inner}"
+    if name in _IN_FUNCTIONAL:
+        return f"F.{name}"
     if hasattr(torch, name) and not name.startswith("_"):
         return f"torch.{name}"
     if name == "conv":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import sys
@@ -13,8 +14,10 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from torchmagic.source.refs import bare_name
 from torchmagic.source.user_files import is_user_file
 from torchmagic.tracing.events import Event, Kind, Operand
+from torchmagic.tracing.evidence import OWN_NAN
 from torchmagic.tracing.expressions import expression_at, operand_texts, text_of
 from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
 from torchmagic.tracing.lineage import Lineage, is_tensor
@@ -122,6 +125,8 @@ class Onlooker:
         plan, given = call.plan, call.given
         if plan.leaves_unwritten:
             return self._keep(call, "unwritten", worst)
+        if plan.makes and (name := self._makes_its_own_nan(call)):
+            return self._keep(call._replace(plan=replace(plan, name=name)), "born", worst)
         if plan.makes or (plan.fills and _bad_number(given)):
             return self._keep(call, "written", worst)
         parents, state = self._parents(call, worst)
@@ -129,6 +134,13 @@ class Onlooker:
             return self._keep(call, "written", worst)
         kind: Kind = "born" if not parents or (worst == NAN and state != NAN) else "passed"
         return self._keep(call, kind, worst, parents, targets)
+
+    def _makes_its_own_nan(self, call: Call) -> str:
+        """Return the name of the function of torch that wrote the NaN which a line seems to write, or nothing."""
+        frame = user_frame(self._frame()) if call.plan.name == "scalar_tensor" else None
+        written = expression_at(frame.f_code, frame.f_lasti) if frame is not None else None
+        name = bare_name(written.func) if isinstance(written, ast.Call) else ""
+        return name if name in OWN_NAN else ""
 
     def _parents(self, call: Call, worst: int) -> tuple[list[int], int]:
         """Return the events behind the bad operands of an operation, and the worst that these operands hold."""
@@ -181,9 +193,11 @@ class Onlooker:
         expression, counts = "", None
         if (kind != "passed" or self._is_crossing(node, parents)) and self._described < _MOST_DESCRIBED:
             self._described += kind != "written"
+            written = self._written(node, top, own_code=own_code)
+            expression = text_of(written)
             # Tensors inside a transform such as `vmap` do not tell all of it.
             with suppress(RuntimeError, TypeError, NotImplementedError, AttributeError):
-                operands, expression = self._described_by(call, node, top, own_code=own_code)
+                operands = self._operands(call, None if own_code else node, top, written)
             if targets and targets[0].numel() <= _LARGEST_COUNTED:
                 counts = count_tensor(targets[0])
         events.append(
@@ -214,31 +228,29 @@ class Onlooker:
             return frame_of_thread(self._thread) or top
         return top
 
-    def _described_by(
-        self, call: Call, node: Any, top: FrameType, *, own_code: bool
-    ) -> tuple[tuple[Operand, ...], str]:
-        """Return the operands of an operation, and the expression on the user's line that it belongs to.
-
-        For one of a backward pass these are those of the forward operation, where they explain it.
-        """
+    def _written(self, node: Any, top: FrameType, *, own_code: bool) -> ast.expr | ast.AugAssign | None:
+        """Return the expression on the user's line that an operation, or its forward one, belongs to."""
         frame = user_frame(top)
-        node = None if own_code else node
-        site = self.forward.get(node._sequence_nr()) if node is not None else None  # noqa: SLF001
+        site = self.forward.get(node._sequence_nr()) if node is not None and not own_code else None  # noqa: SLF001
         if not site and frame is not None:
             site = ((frame.f_code, frame.f_lasti),)
-        written = expression_at(*site[0]) if site else None
+        return expression_at(*site[0]) if site else None
+
+    def _operands(self, call: Call, node: Any, top: FrameType, written: Any) -> tuple[Operand, ...]:
+        """Return the operands of an operation; of one in a backward pass, those of the forward one that explain it."""
         if node is not None:
             operation = plain_name_of_node(node.name())
             saved = saved_operands(node, operation, operand_texts(written, operation))
             if saved:
-                return saved, text_of(written)
-        operands = operands_of(call.plan.name, call.given, frame, next(_running_modules(top), None))
+                return saved
         texts = operand_texts(written, call.plan.name) if node is None else []
-        operands = tuple(
+        if call.plan.name in OWN_NAN:
+            return (Operand(next(iter(texts), ""), "", OWN_NAN[call.plan.name]),)
+        operands = operands_of(call.plan.name, call.given, user_frame(top), next(_running_modules(top), None))
+        return tuple(
             operand if operand.name else replace(operand, name=text)
             for operand, text in zip(operands, [*texts, *[""] * len(operands)], strict=False)
         )
-        return operands, text_of(written)
 
     def _is_crossing(self, node: Any, parents: Sequence[int]) -> bool:
         """Tell whether a backward pass meets here what a forward pass made."""

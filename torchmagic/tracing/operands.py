@@ -10,7 +10,7 @@ from typing import Any, Final
 from torchmagic.namespace.resolve import MISSING, resolve
 from torchmagic.source.refs import ref_of
 from torchmagic.tracing.events import Operand
-from torchmagic.tracing.evidence import DERIVATIVES, counted, is_readable, largest_of, seen_in
+from torchmagic.tracing.evidence import DERIVATIVES, DIVISIONS, counted, is_readable, largest_of, seen_in
 from torchmagic.tracing.expressions import statement_at
 from torchmagic.tracing.lineage import is_tensor
 from torchmagic.tracing.sites import variables_of
@@ -28,7 +28,7 @@ def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, 
     names = _names(frame) if frame is not None else {}
     own = _own_tensors(module)
     # A number divided by a tensor comes without the number: `reciprocal`, then a product.
-    return tuple(
+    described = tuple(
         Operand(
             name=names.get(id(tensor), ""),
             words=words_for(tensor),
@@ -39,6 +39,8 @@ def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, 
         )
         for index, tensor in enumerate(tensors[:_MOST])
     )
+    by_zero = operation in DIVISIONS and len(args) > 1 and type(args[1]) in (int, float) and args[1] == 0
+    return (*described, Operand("", "", "it is exactly 0")) if by_zero else described
 
 
 def saved_operands(node: Any, operation: str, texts: list[str]) -> tuple[Operand, ...]:
