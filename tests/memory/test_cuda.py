@@ -281,8 +281,8 @@ def test_how_it_looks():
     assert memory_text(Memory((device,), holders)).splitlines() == [
         "gpumem: cuda:0 16 GB of 40 GB used",
         "",
-        "cuda:0 · NVIDIA A100 · 16 GB of 40 GB used · peak 11 GB in tensors since the start or a reset",
-        "· 87 % busy",
+        "cuda:0 · NVIDIA A100 · 16 GB of 40 GB used · peak 11 GB in tensors since the start or a reset ·",
+        "87 % busy",
         "  [██████████▓▓▓▒▒░░░+xxxx-····································]",
         "  █ tensors by name          7.0 GB",
         "  ▓ autograd graphs          2.0 GB  what `backward()` will need, and no variable holds",
