@@ -7,8 +7,9 @@ from typing import Any
 from torchmagic.autograd_graph import Graph
 from torchmagic.checking import Facts
 from torchmagic.history.held import Held
-from torchmagic.history.reading import is_only_read, is_read
+from torchmagic.history.reading import is_read
 from torchmagic.history.sampling import are_draws
+from torchmagic.history.taken import is_taken_without_history
 from torchmagic.kinds import is_from_torch
 from torchmagic.namespace import Seen
 
@@ -30,9 +31,21 @@ def is_evaluating(held: Held, graph: Graph, facts: Facts) -> bool:
 
 def is_sampled(held: Held, graph: Graph, facts: Facts) -> bool:
     """Tell whether each step drew several results for one input, which are read as numbers, while nothing trains."""
-    if facts.program is None or _may_be_trained(graph, facts) or not is_only_read(held, facts.program):
+    if facts.program is None or _may_be_trained(graph, facts) or not is_taken_without_history(held, facts.program):
         return False
     return are_draws(held)
+
+
+def is_passed_by(held: Held, graph: Graph, facts: Facts) -> bool:
+    """Tell whether the cell trained the leaves without going through what is held, whose uses need no history.
+
+    A backward pass that had gone through it would have freed it.
+    """
+    if facts.program is None or facts.error is not None or graph.freed_nodes or not graph.full_nodes:
+        return False
+    if all(getattr(leaf, "grad", None) is None for leaf in graph.leaves.values()):
+        return False
+    return is_taken_without_history(held, facts.program)
 
 
 def _may_be_trained(graph: Graph, facts: Facts) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from torchmagic.autograd_graph import Graph, grad_node, read_graph
 from torchmagic.checking.facts import Facts
+from torchmagic.history.added import values_added
 from torchmagic.history.held import Held
 
 _MOST_LOSSES = 8
@@ -38,6 +39,8 @@ def steps_of(held: Held, graph: Graph, facts: Facts) -> int:
     """Return how many steps left their history in what is held."""
     if held.accumulation.shape == "container":
         return len(set(_steps(held)))
+    if held.accumulation.shape == "sum" and graph.most_uses == 1:
+        return values_added(held.tensors[0].obj)  # each of another model
     uses, one_step = graph.most_uses, uses_of_one_step(held, graph, facts)
     if one_step > 1 and uses >= 2 * one_step and uses % one_step == 0:
         return uses // one_step

@@ -10,21 +10,14 @@ from torchmagic.source import Program, Step
 from torchmagic.source.refs import bare_name, read_names
 
 _READING = frozenset({"item", "tolist", "numpy", "float", "int", "argmax"})
-_SHOWING = frozenset({"print", "len", "display", "repr", "str"})
 
 
 def is_read(held: Held, program: Program) -> bool:
     """Tell whether a statement reads a number off what is held, or off what is made together with it or of it."""
     names = _made_of(held.holder.root, program)
-    return any(_reads_off(step, names) for step in program.steps)
-
-
-def is_only_read(held: Held, program: Program) -> bool:
-    """Tell whether every statement that uses what is held, but for the one that fills it, reads a number off it."""
-    root = held.holder.root
-    using = [step for step in program.steps if step is not held.accumulation.write.step and _uses(step, root)]
-    reading = [step for step in using if _reads_off(step, {root} | _drawn(step, {root}))]
-    return bool(reading) and all(step in reading or _shows(step, root) for step in using)
+    return any(
+        bare_name(call.func) in _READING and names & _operands(call) for step in program.steps for call in _calls(step)
+    )
 
 
 def _made_of(root: str, program: Program) -> set[str]:
@@ -48,22 +41,6 @@ def _drawn(step: Step, names: set[str]) -> set[str]:
         node for own in step.own_expressions() for node in ast.walk(own) if isinstance(node, ast.comprehension)
     )
     return {name for one in generators if names & read_names(one.iter) for name in read_names(one.target)}
-
-
-def _uses(step: Step, root: str) -> bool:
-    return any(
-        isinstance(node, ast.Name) and node.id == root and isinstance(node.ctx, ast.Load)
-        for own in step.own_expressions()
-        for node in ast.walk(own)
-    )
-
-
-def _reads_off(step: Step, names: set[str]) -> bool:
-    return any(bare_name(call.func) in _READING and names & _operands(call) for call in _calls(step))
-
-
-def _shows(step: Step, root: str) -> bool:
-    return any(bare_name(call.func) in _SHOWING and root in read_names(call) for call in _calls(step))
 
 
 def _calls(step: Step) -> Iterator[ast.Call]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from torchmagic.autograd_graph import Graph, read_graph
 from torchmagic.checking import Facts
-from torchmagic.history.evaluating import is_evaluating, is_sampled
+from torchmagic.history.added import outlives_its_model, values_added
+from torchmagic.history.evaluating import is_evaluating, is_passed_by, is_sampled
 from torchmagic.history.growth import uses_of_one_step
 from torchmagic.history.held import Held, use_of
 from torchmagic.history.steps_behind import are_of_several_steps
@@ -40,7 +41,8 @@ def verdict_on(held: Held, facts: Facts) -> Verdict | None:
         return _verdict_by_looking(held, graph, facts)
     use = use_of(held, facts)
     if use == "later":
-        return None
+        by = held.accumulation.shape == "container" and _are_several(held, graph) and is_passed_by(held, graph, facts)
+        return Verdict(graph, again=False, evaluating=False) if by else None
     if use == "never" and held.accumulation.shape == "container" and graph.is_freed and _is_of_steps(held):
         use = "each step"  # by a backward that the text does not connect with the loop
     if use == "each step" and _went_through_again(held, graph, facts):
@@ -78,6 +80,8 @@ def _piles_up(held: Held, graph: Graph, facts: Facts) -> bool:
         return len(held.tensors) > 1
     if shape == "best":
         return True
+    if shape == "sum" and values_added(held.tensors[0].obj) > 1 and outlives_its_model(graph, facts):
+        return True
     one_step = uses_of_one_step(held, graph, facts)
     return graph.most_uses > max(1, one_step) if shape == "sum" else graph.most_uses > max(2, one_step)
 
@@ -88,7 +92,7 @@ def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:
     if shape == "best":
         return True
     if shape == "container":
-        return evaluating and len(held.tensors) > 1 and graph.most_uses > 1
+        return evaluating and _are_several(held, graph)
     if graph.most_uses < 2:
         return False
     if evaluating:
@@ -96,6 +100,11 @@ def _is_stream(held: Held, graph: Graph, *, evaluating: bool) -> bool:
     if held.holder.role != "name":
         return graph.most_uses > 2
     return graph.most_uses > 2 and _is_read_in_loop(held)
+
+
+def _are_several(held: Held, graph: Graph) -> bool:
+    """Tell whether what is held was made by the same leaves more than once."""
+    return len(held.tensors) > 1 and graph.most_uses > 1
 
 
 def _is_read_in_loop(held: Held) -> bool:

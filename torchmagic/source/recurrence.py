@@ -8,7 +8,7 @@ from typing import Literal
 
 from torchmagic.source.gathering import comprehension_in, summed_in
 from torchmagic.source.program import Program
-from torchmagic.source.refs import Ref, Steps, bare_name, reads, ref_of
+from torchmagic.source.refs import ANY, Ref, Steps, bare_name, reads, ref_of
 from torchmagic.source.writes import Write
 
 Shape = Literal["sum", "container", "state", "best"]
@@ -46,6 +46,8 @@ class Recurrence:
         if self.updates_entry(write):
             return _self_reading_shape(value, lambda node: _is_entry(node, write))
         if write.kind == "store":
+            if compared_part(write) is not None:
+                return "best"
             return None if write.how in _OVERWRITING else "container"
         if write.kind != "bind" or write.how != "=":
             return None
@@ -144,14 +146,29 @@ def _is_entry(node: ast.AST, write: Write) -> bool:
 def compared_part(write: Write) -> Steps | None:
     """Return what a write's own comparison reads of its target, where it stands under one.
 
-    Nothing more for `if loss < best: best = loss`, the key for `if loss < best["loss"]: best = {"loss": loss}`; None
-    without a comparison.
+    Nothing more for `if loss < best: best = loss`, the key for `if loss < best["loss"]: best = {"loss": loss}` and for
+    `best["loss"] = loss` or `best.update(loss=loss)` under it; None without a comparison.
     """
     for test in write.step.tests:
         for node in ast.walk(test):
             if isinstance(node, ast.Compare) and any(isinstance(op, _ORDERS) for op in node.ops):
                 for read in reads(node):
                     more = read.steps[len(write.target.steps) :]
-                    if read == write.target + more and not any(key in _READS_NUMBER for _, key in more):
+                    is_part = read == write.target + more and (write.kind != "store" or _stores_under(write, more))
+                    if is_part and not any(key in _READS_NUMBER for _, key in more):
                         return more
     return None
+
+
+def _stores_under(write: Write, part: Steps) -> bool:
+    """Tell whether a store puts in the entry that a path leads to, by its key or as one of the entries it updates."""
+    if not part or part[0][0] != "item" or part[0][1] is ANY:
+        return False
+    if write.key is not None:
+        return isinstance(write.key, ast.Constant) and write.key.value == part[0][1]
+    keys: list[object] = []
+    if isinstance(write.value, ast.Dict):
+        keys = [key.value for key in write.value.keys if isinstance(key, ast.Constant)]
+    elif isinstance(write.value, ast.Call) and bare_name(write.value.func) == "dict":
+        keys = [keyword.arg for keyword in write.value.keywords]
+    return part[0][1] in keys
