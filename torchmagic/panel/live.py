@@ -11,7 +11,7 @@ from ipywidgets import HTML
 
 from torchmagic.holdings import DeviceMemory, Memory
 from torchmagic.panel.history import History
-from torchmagic.render.memory_live import live_html, live_text
+from torchmagic.render.memory_live import LastLook, last_look, live_html, live_text
 
 LIMIT_SECONDS: Final = 3600.0
 """A panel that nobody stops ends after an hour."""
@@ -42,6 +42,7 @@ class LivePanel:
         self._limit = limit_seconds
         self._history = History()
         self._memory = Memory()
+        self._last = LastLook()
         self._problem = ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -56,6 +57,7 @@ class LivePanel:
         """Show a look with its names, which stay until the next one."""
         with self._lock:
             self._memory = memory
+            self._last = last_look(memory)
             self._history.add(memory.devices)
             self._draw(memory.devices)
 
@@ -79,8 +81,8 @@ class LivePanel:
         self._ended.set()
         with self._lock:
             curves = self._history.curves()
-            text = live_text(self._memory, self._memory.devices, curves)
-            html = live_html(self._memory, self._memory.devices, curves)
+            text = live_text(self._last, self._memory.devices, curves)
+            html = live_html(self._last, self._memory.devices, curves)
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout=2)
         return text, html
@@ -90,7 +92,7 @@ class LivePanel:
         self.widget.close()
 
     def _draw(self, devices: Sequence[DeviceMemory]) -> None:
-        self.widget.value = live_html(self._memory, devices, self._history.curves(), self._note())
+        self.widget.value = live_html(self._last, devices, self._history.curves(), self._note())
 
     def _note(self) -> str:
         if self._problem:

@@ -2,56 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 from torchmagic.render.memory_html import COLOURS, device_html, framed, html_of, quiet, title
-from torchmagic.render.memory_page import MOST_HOLDERS, device_section, memory_page
+from torchmagic.render.memory_page import DeviceSection, device_section, memory_page
 from torchmagic.render.memory_text import device_text
-from torchmagic.render.words import size
+from torchmagic.render.words import Sentence, size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from torchmagic.holdings import DeviceMemory, Memory
-    from torchmagic.render.memory_page import DeviceSection
 
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _SPARK_COLUMNS: Final = 60
 _WIDTH, _HEIGHT = 240, 40
 
 
+@dataclass(frozen=True)
+class LastLook:
+    """The words of a look with names, which stay the same from one refresh to the next."""
+
+    sections: Mapping[str, DeviceSection] = field(default_factory=dict)
+    remarks: tuple[Sentence, ...] = ()
+
+
+def last_look(memory: Memory) -> LastLook:
+    """Put a look into words, once for all refreshes until the next look."""
+    page = memory_page(memory)
+    names = [device.device for device in memory.devices]
+    return LastLook(dict(zip(names, page.devices, strict=True)), page.remarks)
+
+
 def live_html(
-    memory: Memory, devices: Sequence[DeviceMemory], curves: Mapping[str, Sequence[int]], note: str = ""
+    last: LastLook, devices: Sequence[DeviceMemory], curves: Mapping[str, Sequence[int]], note: str = ""
 ) -> str:
-    """Return a panel as HTML: `devices` as they are now, with the names of the look `memory`."""
-    parts = [title("gpumem", [note.replace("`", "")] if note else [])]
-    for device, section in _sections(memory, devices):
-        parts.append(device_html(section, curve_html(curves.get(device.device, ()))))
-    parts += [quiet(html_of(remark)) for remark in memory_page(memory).remarks]
-    return framed(parts)
+    """Return a panel as HTML: `devices` as they are now, with the holders of the last look."""
+    shown = [device_html(_section(last, device), curve_html(curves.get(device.device, ()))) for device in devices]
+    remarks = [quiet(html_of(remark)) for remark in last.remarks]
+    return framed([title("gpumem", [note.replace("`", "")] if note else []), *shown, *remarks])
 
 
-def live_text(memory: Memory, devices: Sequence[DeviceMemory], curves: Mapping[str, Sequence[int]]) -> str:
+def live_text(last: LastLook, devices: Sequence[DeviceMemory], curves: Mapping[str, Sequence[int]]) -> str:
     """Return a panel as text."""
     lines = ["gpumem"]
-    for device, section in _sections(memory, devices):
+    for device in devices:
         points = curves.get(device.device, ())
-        lines += ["", *device_text(section)]
+        lines += ["", *device_text(_section(last, device))]
         lines += [f"  {curve_text(points)}  {_range(points)}"] if len(points) > 1 else []
     return "\n".join(lines)
 
 
-def _sections(memory: Memory, devices: Sequence[DeviceMemory]) -> list[tuple[DeviceMemory, DeviceSection]]:
-    """Return each device with the holders that the last look found there."""
-    page = {device.device: section for device, section in zip(memory.devices, memory_page(memory).devices, strict=True)}
-    sections = []
-    for device in devices:
-        now, looked = device_section(device), page.get(device.device)
-        if looked is not None:
-            now = type(now)(now.name, now.facts, now.parts, looked.holders[:MOST_HOLDERS], looked.rest, now.remarks)
-        sections.append((device, now))
-    return sections
+def _section(last: LastLook, device: DeviceMemory) -> DeviceSection:
+    """Return a device as it is, with the holders that the last look found there."""
+    now, looked = device_section(device), last.sections.get(device.device)
+    return now if looked is None else replace(now, holders=looked.holders, rest=looked.rest)
 
 
 def curve_html(points: Sequence[int]) -> str:
