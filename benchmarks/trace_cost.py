@@ -89,9 +89,9 @@ def cell(text: str, **numbers: int) -> Callable[[], None]:
 
 
 CELLS: dict[str, tuple[Callable[[], None], int]] = {
-    "CNN, batch 32": (cell(CNN, batch=32, steps=40), 9),
-    "CNN, batch 512": (cell(CNN, batch=512, steps=4), 9),
-    "tiny operations": (cell(TINY), 21),
+    "CNN, batch 32": (cell(CNN, batch=32, steps=40), 5),
+    "CNN, batch 512": (cell(CNN, batch=512, steps=4), 5),
+    "tiny operations": (cell(TINY), 15),
 }
 MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "bare": nullcontext,

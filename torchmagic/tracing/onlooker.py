@@ -80,7 +80,7 @@ class Onlooker:
 
         A node takes its number just before its operation runs, so that the counter stands one further.
         """
-        site = self.sites.site_of(sys._getframe(2))  # noqa: SLF001
+        site = self.sites.site_below(sys._getframe(2))  # noqa: SLF001
         forward = self.forward
         forward[sequence - 1] = site
         self.rests = False

@@ -33,8 +33,20 @@ class Sites:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, ...], Site] = {}
+        self._direct: dict[tuple[int, int], Site] = {}
         # Asked at every operation, where a call costs more than the walk.
         self._is_users: dict[str, bool] = {}
+
+    def site_below(self, frame: FrameType) -> Site:
+        """Return the same for an operation that a frame calls itself, by a shorter way where that is the cell's own."""
+        code = frame.f_code
+        if code.co_name != "<module>":
+            return self.site_of(frame)
+        place = (id(code), frame.f_lasti)
+        site = self._direct.get(place)
+        if site is None:
+            site = self._direct[place] = self.site_of(frame)
+        return site
 
     def site_of(self, frame: FrameType | None) -> Site:
         """Return the user's frames from `frame` outwards, up to the cell or script itself."""
