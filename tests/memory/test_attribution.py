@@ -255,3 +255,11 @@ def test_looking_keeps_nothing_alive_and_changes_nothing():
     assert after == before
     assert (sys.getrefcount(storage), sys.getrefcount(gone)) == references
     assert (len(report.holders), len(kept.holders)) == (2, 1)
+
+
+def test_whose_the_bytes_of_an_opened_holder_are_is_told_once():
+    """Not again at each of its parts."""
+    net = nn.Sequential(nn.Sequential(nn.Linear(3, 3)))
+    report = torchmagic.memory({"net": net, "trainers": [{"model": net}]}, paths=["trainers"])
+
+    assert str(report).count("is counted under `net`") == 1

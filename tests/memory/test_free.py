@@ -160,3 +160,14 @@ def test_caches_of_allocators_that_were_started_are_emptied(monkeypatch):
     monkeypatch.setattr(torch, "xpu", SimpleNamespace(is_initialized=lambda: False))
 
     assert empty_caches() == {"cuda:0": 10}
+
+
+def test_in_a_kernel(kernel):
+    """The frames of a cell that failed there come back too, and nothing else of the kernel's holds them."""
+    kernel.run("import torch, gc\ngc.collect()\n%gpumem --free")
+    failed = kernel.run("def train():\n    batch = torch.zeros(100_000)\n    raise ValueError\ntrain()")
+    kernel.run("torch.zeros(50_000)")
+    freed = kernel.run("%gpumem --free")
+
+    assert failed.ename == "ValueError"
+    assert freed.text("display").splitlines()[0] == "gpumem: 600 kB on cpu came back"

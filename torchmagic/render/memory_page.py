@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from torchmagic.render.memory_words import LABELS, amount, hint, percent
@@ -179,14 +179,16 @@ def _split(split: Mapping[Use, int]) -> str:
     return ", ".join(f"{use} {size(number)}" for use, number in split.items())
 
 
-def _tree(holder: Holder, whole: int, depth: int = 0) -> list[HolderRow]:
-    rows = [_row(holder, whole, depth)]
+def _tree(holder: Holder, whole: int, depth: int = 0, *, told: bool = False) -> list[HolderRow]:
+    """Return a row for a holder and those inside it; `told` says that a row above tells whose its bytes are."""
+    rows = [_row(replace(holder, elsewhere={}) if told else holder, whole, depth)]
+    told = told or list(holder.elsewhere.values()) == [holder.bytes]
     if depth >= _MOST_DEPTH:
         return rows
     inside = holder.inside
     kept = inside if len(inside) <= _MOST_INSIDE + 1 else inside[:_MOST_INSIDE]
     for part in kept:
-        rows += _tree(part, whole, depth + 1)
+        rows += _tree(part, whole, depth + 1, told=told)
     if len(kept) < len(inside):
         left = inside[len(kept) :]
         together = sum(part.bytes for part in left)
