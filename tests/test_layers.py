@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "torchmagic"
 LEVELS = {
     "findings": 0,
     "holdings": 0,
+    "memory_changes": 0,
     "devices": 1,
     "kinds": 1,
     "namespace": 1,

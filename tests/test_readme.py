@@ -6,6 +6,7 @@ import re
 
 from rules_table import README, rules_table, table_in
 
+from torchmagic.magics.memory_options import help_text as gpumem_help
 from torchmagic.magics.options import help_text
 
 TEXT = README.read_text("utf-8")
@@ -23,6 +24,15 @@ def test_the_table_of_options_names_every_option() -> None:
     assert re.findall(r"--\w+", "".join(rows)) == [
         option for option in re.findall(r"(?<=[ ,])--\w+", help_text()) if option != "--help"
     ]
+
+
+def test_the_table_of_memory_names_every_option() -> None:
+    """Each option of `%gpumem` stands in a row of its table."""
+    rows = "".join(line for line in TEXT.splitlines() if re.match(r"\| `%%?gpumem", line))
+    options = {*re.findall(r"--\w+", gpumem_help())} - {"--help", "--output"}
+
+    assert {*re.findall(r"--\w+", rows)} == options
+    assert "`-o NAME`" in rows
 
 
 def test_the_pictures_are_there() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torchmagic.holdings import CellMemory, Memory
+from torchmagic.holdings import Memory
+from torchmagic.memory_changes import CellMemory
 from torchmagic.render.memory_change import change_html, change_text
 from torchmagic.render.memory_html import memory_html
 from torchmagic.render.memory_text import memory_text

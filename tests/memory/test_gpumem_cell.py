@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tests.memory.scenarios import GB, Gpu, fake_torch
-from torchmagic.holdings import HolderChange, Swing
 from torchmagic.measuring import MemoryWatch
 from torchmagic.measuring.cuda import Cuda
+from torchmagic.memory_changes import HolderChange, Swing
 
 MB = 10**6
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchmagic.cells.history import clear_errors, clear_outputs, clear_result, last_errors
 from torchmagic.cells.own_names import own_names
-from torchmagic.holdings import Freed, FreedStep
+from torchmagic.memory_changes import Freed, FreedStep
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -8,13 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from torchmagic.holdings import DeviceMemory, HolderChange, Swing
+from torchmagic.holdings import DeviceMemory
 from torchmagic.measuring.attribution import attribute
 from torchmagic.measuring.backend import Backend, asked
 from torchmagic.measuring.host import Host
 from torchmagic.measuring.leftovers import leftovers
 from torchmagic.measuring.look import read_devices
 from torchmagic.measuring.sampling import Sampler
+from torchmagic.memory_changes import HolderChange, Swing
 from torchmagic.memory_report import CellReport
 from torchmagic.namespace import undisturbed
 from torchmagic.tracing.allocations import Allocations, is_followed

@@ -15,7 +15,7 @@ from torchmagic.render.words import Sentence, count, duration, marked, size
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchmagic.holdings import CellMemory, HolderChange, Swing
+    from torchmagic.memory_changes import CellMemory, HolderChange, Swing
 
 
 @dataclass(frozen=True)

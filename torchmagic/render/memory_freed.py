@@ -12,7 +12,7 @@ from torchmagic.render.words import Sentence, marked, size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torchmagic.holdings import Freed
+    from torchmagic.memory_changes import Freed
 
 _NOTHING = "0"
 
