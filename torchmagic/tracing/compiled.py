@@ -33,6 +33,35 @@ def unseen_words(names: list[str]) -> list[str]:
     ]
 
 
+_COUNTER = "set_fullgraph_compiled_frame_count"
+"""What TorchDynamo counts the compiled functions of a `fullgraph=True` call with (seen in torch 2.13)."""
+
+
+def allow_uncompiled() -> None:
+    """Let a function that must be compiled as a whole run uncompiled, which is an error of TorchDynamo's otherwise."""
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    count = getattr(frames, _COUNTER, None)
+    if count is None or hasattr(count, "counts"):
+        return
+
+    def stand_in(number: int) -> int:
+        if number < 0:  # a call that began before us ends
+            count(number)
+            return 1
+        return 0
+
+    stand_in.counts = count  # type: ignore[attr-defined]
+    setattr(frames, _COUNTER, stand_in)
+
+
+def demand_compiled() -> None:
+    """Undo `allow_uncompiled`."""
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    count = getattr(getattr(frames, _COUNTER, None), "counts", None)
+    if count is not None:
+        setattr(frames, _COUNTER, count)
+
+
 class Recompilation:
     """Notes the code that torch leaves uncompiled for the sake of a mode, which it would never compile again.
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from torchmagic.tracing.finite import is_without_memory
 from torchmagic.tracing.lineage import is_tensor
 
 
@@ -68,7 +69,7 @@ def is_readable(tensor: Any) -> bool:
         or tensor.is_meta
         or tensor.layout is not torch.strided
         or tensor.is_quantized
-        or tensor._is_zerotensor()  # noqa: SLF001 - zeros of forward derivatives have no memory
+        or is_without_memory(tensor)
     ):
         return False
     return bool(0 < tensor.numel() <= _MOST_READ)

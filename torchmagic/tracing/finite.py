@@ -21,7 +21,7 @@ _LARGE: Final = 1 << 14
 class Reader:
     """Tells whether tensors are finite; `seconds` is the time that reading large ones took.
 
-    Integers and booleans count as finite, and so do tensors whose values cannot be read: meta, fake, nested, sparse,
+    Integers and booleans count as finite, and so do tensors whose values cannot be read: meta, fake, nested,
     quantized, and subclasses that handle operations themselves. To be used with no mode on the stack.
     """
 
@@ -65,9 +65,8 @@ class Reader:
         """Read each byte once: a sum hands NaN and infinities on, and seldom overflows by itself."""
         if type(tensor) not in self._plain and type(tensor).__torch_dispatch__ is not self._dispatch:
             return FINITE
-        if tensor.layout is not self._strided or tensor.is_meta:
-            return FINITE
-        if not tensor.numel() or tensor._is_zerotensor():  # noqa: SLF001 - the latter have no memory
+        tensor = dense_values(tensor)
+        if tensor is None or tensor.is_meta or not tensor.numel() or is_without_memory(tensor):
             return FINITE
         if 0 in tensor.stride():  # an expanded dimension holds one value many times
             for dim in range(tensor.dim() - 1, -1, -1):
@@ -85,6 +84,27 @@ class Reader:
     def _complex_state(self, tensor: Any) -> int:
         view = sys.modules["torch"].view_as_real
         return self._read(view(tensor.resolve_conj())) if tensor.layout is self._strided else FINITE
+
+
+def dense_values(tensor: Any) -> Any:
+    """Return the values that a sparse tensor stores, or a dense tensor itself; None for other layouts."""
+    torch = sys.modules["torch"]
+    if tensor.layout is torch.strided:
+        return tensor
+    if tensor.layout is torch.sparse_coo:
+        return tensor._values()  # noqa: SLF001 - `values` wants a coalesced tensor
+    return tensor.values() if str(tensor.layout) in _COMPRESSED else None
+
+
+_COMPRESSED: Final = frozenset(f"torch.sparse_{kind}" for kind in ("csr", "csc", "bsr", "bsc"))
+
+
+def is_without_memory(tensor: Any) -> bool:
+    """Tell whether a dense tensor's memory was given back, as sharded training does, or never was there.
+
+    The latter are the zeros of forward derivatives. To read one of either kind ends the process.
+    """
+    return bool(tensor._is_zerotensor() or not tensor.untyped_storage().nbytes())  # noqa: SLF001
 
 
 def _worst(values: Any) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from torchmagic.tracing.finite import dense_values
 
 if TYPE_CHECKING:
     from torchmagic.tracing.events import Event
@@ -56,11 +59,18 @@ class Lineage:
 
 
 def storage_of(tensor: Any) -> Any:
-    """Return a tensor's storage; None for those that have none."""
+    """Return a tensor's storage, that of the values of a sparse one; None for those that have none."""
     try:
         return tensor.untyped_storage()
     except (RuntimeError, NotImplementedError, AttributeError, TypeError):
-        return None
+        return _storage_of_values(tensor)
+
+
+def _storage_of_values(tensor: Any) -> Any:
+    with suppress(RuntimeError, NotImplementedError, AttributeError, TypeError):
+        values = dense_values(tensor)
+        return values.untyped_storage() if values is not tensor else None
+    return None
 
 
 def _weak(storage: Any) -> Any:

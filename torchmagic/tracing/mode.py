@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from torchmagic.tracing.compiled import allow_uncompiled
 from torchmagic.tracing.onlooker import Call, Onlooker
 from torchmagic.tracing.plans import KEEPS, LOOKS, WRITES, Plan, plan_of
 
@@ -31,6 +32,7 @@ def make_mode(onlooker: Onlooker) -> Any:
 
         active = True
         failure = ""
+        supports_higher_order_operators = True
 
         @property
         def operations(self) -> int:
@@ -45,7 +47,7 @@ def make_mode(onlooker: Onlooker) -> Any:
             try:
                 # What calling `func` does, without the call.
                 out = func._op(*args, **kwargs) if kwargs else func._op(*args)  # noqa: SLF001
-            except RuntimeError as error:
+            except (RuntimeError, AttributeError) as error:
                 out = retried(func, args, kwargs, error)
             if not self.active:
                 return out
@@ -79,6 +81,7 @@ def leave_out_of_compilation(mode: type) -> None:
     """Keep Dynamo, once it is there, from compiling the handler."""
     if "torch._dynamo" not in sys.modules or mode.__dict__.get("_is_left_out"):
         return
+    allow_uncompiled()
     torch = sys.modules["torch"]
     mode._is_left_out = True  # type: ignore[attr-defined]  # noqa: SLF001
     handler = mode.__dict__["__torch_dispatch__"]
@@ -92,8 +95,15 @@ def leave_out_of_compilation(mode: type) -> None:
         mode.__torch_dispatch__ = torch._disable_dynamo(handler, recursive=True)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
-def retried(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, error: RuntimeError) -> Any:
-    """Run an operation again with numbers turned into tensors where it wants tensors; `torch.jit.trace` mixes them."""
+def retried(
+    func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None, error: RuntimeError | AttributeError
+) -> Any:
+    """Run an operation again with numbers turned into tensors where it wants tensors; `torch.jit.trace` mixes them.
+
+    One that takes functions, such as `torch.cond`, has no `_op`, and was not run yet.
+    """
+    if not hasattr(func, "_op"):
+        return func(*args, **(kwargs or {}))
     if "Expected a value of type 'Tensor' for argument" not in str(error):
         raise error
     torch = sys.modules["torch"]

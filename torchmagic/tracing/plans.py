@@ -81,8 +81,10 @@ class Plan:
 
 
 def plan_of(operation: Any) -> Plan:
-    """Read the schema of an operation of the dispatcher."""
-    schema = operation._schema  # noqa: SLF001 - what torch's own modes read
+    """Read the schema of an operation of the dispatcher; those that take functions have none."""
+    schema = getattr(operation, "_schema", None)  # what torch's own modes read
+    if schema is None:
+        return Plan(operation, LOOKS, str(operation.name()), (), is_view=False)
     name = schema.name.partition("::")[2]
     writes: list[int | str] = []
     aliased = False

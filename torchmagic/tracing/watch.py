@@ -8,7 +8,7 @@ import time
 import weakref
 from typing import Any, Final
 
-from torchmagic.tracing.compiled import Recompilation
+from torchmagic.tracing.compiled import Recompilation, allow_uncompiled, demand_compiled
 from torchmagic.tracing.lineage import Lineage
 from torchmagic.tracing.mode import make_mode
 from torchmagic.tracing.onlooker import Onlooker
@@ -38,6 +38,7 @@ class Watch:
         """Begin to watch."""
         self._optimizers.begin()
         self._recompilation.begin()
+        allow_uncompiled()
         self._mode.__enter__()
         self._is_on = True
         _WATCHES.add(self)
@@ -76,6 +77,7 @@ def take_off(mode: Any) -> None:
     """Take a mode off the stack from under those that the user's code left above it."""
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
+    demand_compiled()
     above: list[Any] = []
     stack = _get_current_dispatch_mode_stack()
     if not any(entry is mode for entry in stack):
@@ -104,6 +106,7 @@ def price_of_operation() -> float:
     bare = sum(seconds() for _ in range(_ROUNDS)) / _ROUNDS
     with mode:
         watched = sum(seconds() for _ in range(_ROUNDS)) / _ROUNDS
+    demand_compiled()
     return max(0.0, watched - bare)
 
 
