@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from torchmagic.checking import Facts
@@ -72,8 +72,14 @@ def _writes(program: Program) -> Iterator[Change]:
 def _change(program: Program, target: Ref, step: Step, node: ast.AST, *, fills: bool) -> Change:
     paths = tuple(memory_paths(program, target, step))
     return Change(
-        "write", step, node, _line(program, step, node), tuple(program.contexts(step)), paths, target, fills=fills
+        "write", step, node, _line(program, step, node), tuple(_ways_to(program, step)), paths, target, fills=fills
     )
+
+
+def _ways_to(program: Program, step: Step) -> Iterator[Context]:
+    """Yield how a statement is reached; what the condition of `while` does is done in each pass."""
+    for context in program.contexts(step):
+        yield replace(context, loops=(*context.loops, step.node)) if isinstance(step.node, ast.While) else context
 
 
 def _is_init(write: Write) -> bool:

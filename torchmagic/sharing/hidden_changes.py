@@ -10,7 +10,9 @@ from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.origins import Origin, meet, origins
 from torchmagic.sharing.timeline import Timeline
 from torchmagic.source import Step
+from torchmagic.source.memory_paths import CONVERSIONS
 from torchmagic.source.order import shared_loops
+from torchmagic.source.refs import bare_name
 
 
 def changes_behind(timeline: Timeline, holders: list[Holder], entries: list[Holder], capture: Capture) -> list[Change]:
@@ -20,7 +22,7 @@ def changes_behind(timeline: Timeline, holders: list[Holder], entries: list[Hold
     is_written = any(
         seen.kind != "tensor" or timeline.facts.version_moved(seen.obj) for seen in (entry.seen for entry in entries)
     )
-    if not is_written:
+    if not is_written and not _is_converted(timeline, capture):
         return named
     taken = _taken(timeline, capture)
     hidden = [
@@ -32,6 +34,13 @@ def changes_behind(timeline: Timeline, holders: list[Holder], entries: list[Hold
         and meet(taken, origins(timeline.program, change.target, change.step))
     ]
     return [*named, *hidden]
+
+
+def _is_converted(timeline: Timeline, capture: Capture) -> bool:
+    """Tell whether the captured memory is another library's, whose writes no version counter counts."""
+    values = [capture.write.value, *(value for value, _ in _drawn_in(timeline, capture))]
+    calls = (node for value in values if value is not None for node in ast.walk(value) if isinstance(node, ast.Call))
+    return any(bare_name(call.func) in CONVERSIONS for call in calls)
 
 
 def _taken(timeline: Timeline, capture: Capture) -> list[Origin]:

@@ -29,7 +29,11 @@ def judge_kept(timeline: Timeline, holders: list[Holder], changes: list[Change])
         if holder.place.root in timeline.loop_variables or (holder.is_machinery and holder.place.role != "buffer"):
             continue
         owner = next((o for o in owners if _may_own(o, holder) and shares_bytes(o.seen, holder.seen)), None)
-        if owner is None or (_is_owner_itself(holder, owner) and not _is_kept_by_name(holder)):
+        if owner is None:
+            continue
+        if _is_owner_itself(holder, owner) and not (
+            _is_kept_by_name(holder) or any(_mixes(timeline, change, holder, owner) for change in changes)
+        ):
             continue
         verdict = _judge(timeline, holder, owner, changes)
         slot = (id(holder.place.owner), holder.place.key)
@@ -100,6 +104,22 @@ def _may_own(owner: Holder, holder: Holder) -> bool:
 def _is_owner_itself(holder: Holder, owner: Holder) -> bool:
     """Tell whether a holder has the very tensor that is trained: a parameter, or what an optimizer was made for."""
     return owner.seen.obj is holder.seen.obj and (owner.place.role == "parameter" or not owner.is_machinery)
+
+
+def _mixes(timeline: Timeline, change: Change, holder: Holder, owner: Holder) -> bool:
+    """Tell whether a write puts together what a holder and the owner have, as an average does; a step reads `.grad`."""
+    if change.kind != "write" or holder.container is None or not change.names(holder):
+        return False
+    refs = {ref for own in change.step.own_expressions() for ref in reads(own)}
+    if any(step == ("attr", "grad") for ref in refs for step in ref.steps):
+        return False
+    others = [ref for ref in refs if change.target is None or ref.root != change.target.root]
+    paths = [path for ref in others for path in memory_paths(timeline.program, ref, change.step)]
+    return any(path.root != holder.place.root and _leads_to(timeline, path, owner) for path in paths)
+
+
+def _leads_to(timeline: Timeline, path: Ref, owner: Holder) -> bool:
+    return reaches(path, owner.place) or _names_model(timeline, {path}, owner)
 
 
 def _is_kept_by_name(holder: Holder) -> bool:

@@ -14,6 +14,7 @@ from torchmagic.sharing.copies import deep_copied, repeated, repeats_one_value
 from torchmagic.sharing.holders import Capture, Holder
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.timeline import Timeline
+from torchmagic.sharing.twins import judge_twins
 from torchmagic.sharing.verdict import Sharing
 from torchmagic.sharing.words import doer
 from torchmagic.source.order import shared_loops
@@ -54,6 +55,7 @@ def judge_module(timeline: Timeline, seen: Seen) -> Iterator[Sharing]:
         _repeated(timeline, holders, trainings)
         or _collected(timeline, holders, trainings)
         or _roles(timeline, holders, trainings)
+        or judge_twins(timeline, seen, holders, trainings)
     )
     if found is not None:
         yield found

@@ -15,6 +15,8 @@ WriteKind = Literal["bind", "augment", "store", "inplace", "clear"]
 _STORES = {"append": 0, "appendleft": 0, "add": 0, "push": 0, "put": 0, "extend": 0, "insert": 1, "update": 0}
 _REGISTRATIONS = frozenset({"register_buffer", "register_parameter"})
 _CLEARS = frozenset({"clear", "popitem", "reset", "zero_"})
+_FILLS_ARGUMENT = {"readinto": 0, "readinto1": 0, "recv_into": 0, "recvfrom_into": 0, "pack_into": 1}
+"""Methods of files, sockets and `struct` that fill bytes they are given, by the place of the bytes."""
 _ARRAY_INPLACE = frozenset({"sort", "fill", "itemset", "partition", "resize", "byteswap", "put"})
 
 
@@ -144,6 +146,9 @@ def _method_writes(call: ast.Call, function: ast.Attribute, step: Step) -> Itera
             yield Write("clear" if name != "zero_" else "inplace", receiver, None, step, call, name)
         elif is_inplace_name(name) or name in _ARRAY_INPLACE:
             yield Write("inplace", receiver, call.args[0] if call.args else None, step, call, name)
+    place = _FILLS_ARGUMENT.get(name)
+    if place is not None and len(call.args) > place and (filled := ref_of(call.args[place])) is not None:
+        yield Write("inplace", filled, None, step, call, name)
     if call.args and (first := ref_of(call.args[0])) is not None:
         module = ref_of(function.value)
         if name in ("copyto", "put", "place", "putmask", "fill_diagonal") and module == Ref("np"):
