@@ -22,6 +22,8 @@ FOUND = {
     "uncalled-fixed": [],
     "forecast": [["grad-history", "forecasts", 5]],
     "forecast-fixed": [],
+    "born-bad": [["non-finite", "doubt", 3]],
+    "born-good": [],
     "device": [["off-device", "scaled_reader.mean", 10], ["off-device", "scaled_reader.std", 11]],
     "device-fixed": [],
 }
@@ -36,7 +38,7 @@ def demo() -> nbformat.NotebookNode:
 
 def checked_cells(demo: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
     """Return the cells under `%%torchcheck` by their id."""
-    return {cell.id: cell for cell in demo.cells if cell.source.startswith("%%torchcheck\n")}
+    return {cell.id: cell for cell in demo.cells if cell.source.startswith("%%torchcheck")}
 
 
 def test_the_mistakes_are_found_and_the_fixed_cells_are_quiet(demo: nbformat.NotebookNode) -> None:

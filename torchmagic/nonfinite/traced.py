@@ -74,6 +74,7 @@ def tale_of(facts: Facts, outbreak: Outbreak) -> Tale | None:
     if event is None:
         return None
     origin, hidden = _origin(trace, trace.way_to(event))
+    origin = _first_time(trace, origin)
     names: dict[Place, str] = {}
     for value in (outbreak.root, *outbreak.reached):
         own = _event_of(trace, value)
@@ -110,7 +111,7 @@ def _event_of_root(facts: Facts, trace: Trace, outbreak: Outbreak) -> Event | No
 
 
 def _event_of(trace: Trace, value: BadValue) -> Event | None:
-    return trace.event_of(value.obj) if value.role not in ("number", "array") else None
+    return trace.event_of(value.obj) if value.role != "number" else None
 
 
 def _origin(trace: Trace, way: list[Event]) -> tuple[Event, bool]:
@@ -140,6 +141,12 @@ def _forward_of(trace: Trace, begin: Event) -> Event | None:
         ),
         None,
     )
+
+
+def _first_time(trace: Trace, origin: Event) -> Event:
+    """Return the first event of the same place: in a loop the operation may have failed in many rounds before."""
+    place = place_of(origin)
+    return next(event for event in trace.events if event.kind == origin.kind and place_of(event) == place)
 
 
 def _is_masked(event: Event, begin: Event) -> bool:

@@ -20,7 +20,7 @@ from torchmagic.tracing.events import Event, Kind, Operand
 from torchmagic.tracing.evidence import OWN_NAN
 from torchmagic.tracing.expressions import expression_at, operand_texts, text_of
 from torchmagic.tracing.finite import FINITE, INFINITE, NAN, Reader
-from torchmagic.tracing.lineage import Lineage, is_tensor
+from torchmagic.tracing.lineage import Lineage, has_address, is_tensor
 from torchmagic.tracing.names import plain_name_of_node
 from torchmagic.tracing.operands import operands_of, saved_operands
 from torchmagic.tracing.plans import LOOKS, READS, SEEDS, Plan
@@ -30,6 +30,7 @@ from torchmagic.values import count_tensor
 
 _MOST_EVENTS: Final = 100_000
 _MOST_DESCRIBED: Final = 64
+_MOST_PLACES: Final = 1_000
 _MOST_LINES: Final = 400_000
 _MOST_NODES: Final = 5
 _LARGEST_COUNTED: Final = 1 << 24
@@ -74,6 +75,7 @@ class Onlooker:
         self._thread = threading.get_ident()
         self._node = torch._C._current_autograd_node  # noqa: SLF001 - the only door, seen in torch 2.4 to 2.13
         self._described = 0
+        self._places: set[tuple[str, int, str]] = set()
 
     def note_line(self, sequence: int) -> None:
         """Keep the user's line of the forward operations whose nodes were made since the last one was kept.
@@ -171,7 +173,11 @@ class Onlooker:
         return list(dict.fromkeys(parents)), state
 
     def _entered(self, call: Call, operand: Any, state: int) -> int:
-        """Keep that memory which no watched operation made bad was read."""
+        """Keep that memory which no watched operation made bad was read; numpy's may be a marked tensor's."""
+        known = self.lineage.event_at(operand.data_ptr()) if has_address(operand) else None
+        if known is not None:
+            self.lineage.mark(operand, known)
+            return known
         number = self._keep(call._replace(args=(operand,), kwargs={}), "entered", state, (), [operand])
         self.lineage.mark(operand, number)
         return number
@@ -191,8 +197,9 @@ class Onlooker:
         own_code = node is not None and not _is_called_by_engine(top)
         operands: tuple[Operand, ...] = ()
         expression, counts = "", None
-        if (kind != "passed" or self._is_crossing(node, parents)) and self._described < _MOST_DESCRIBED:
-            self._described += kind != "written"
+        site = self.sites.site_of(top)
+        tells = kind != "passed" or self._is_crossing(node, parents)
+        if tells and self._is_to_be_described(call.plan.name, site, node.name() if node is not None else ""):
             written = self._written(node, top, own_code=own_code)
             expression = text_of(written)
             # Tensors inside a transform such as `vmap` do not tell all of it.
@@ -206,7 +213,7 @@ class Onlooker:
                 kind=kind,
                 operation=call.plan.name,
                 has_nan=worst == NAN,
-                site=self.sites.site_of(top),
+                site=site,
                 parents=tuple(parents),
                 operands=operands,
                 counts=counts,
@@ -220,6 +227,15 @@ class Onlooker:
             )
         )
         return len(events) - 1
+
+    def _is_to_be_described(self, operation: str, site: Site, node: str) -> bool:
+        """Tell whether an event is one of the first, or the first of its place: a loop repeats the others."""
+        place = (operation, id(site), node)
+        if place in self._places and self._described >= _MOST_DESCRIBED:
+            return False
+        self._places.add(place)
+        self._described += 1
+        return len(self._places) <= _MOST_PLACES
 
     def _frame(self) -> FrameType:
         """Return the frame to look for the user's lines from: a backward pass on a device has a thread of its own."""
@@ -246,7 +262,8 @@ class Onlooker:
         texts = operand_texts(written, call.plan.name) if node is None else []
         if call.plan.name in OWN_NAN:
             return (Operand(next(iter(texts), ""), "", OWN_NAN[call.plan.name]),)
-        operands = operands_of(call.plan.name, call.given, user_frame(top), next(_running_modules(top), None))
+        module = next(_running_modules(top), None)
+        operands = operands_of(call.plan.name, call.given, user_frame(top), module, call.plan.writes)
         return tuple(
             operand if operand.name else replace(operand, name=text)
             for operand, text in zip(operands, [*texts, *[""] * len(operands)], strict=False)
