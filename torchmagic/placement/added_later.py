@@ -103,7 +103,7 @@ def _is_known(facts: Facts, module: Any) -> bool:
     return all(is_from_torch(type(part)) or type(part).__name__ in shown for part in devices.submodules(module))
 
 
-def _order_of_move(facts: Facts, module: Any) -> int | None:
+def _order_of_move(facts: Facts, module: Any) -> float | None:
     """Return the order of the last top-level statement that moves the module as a whole, or leads to its move."""
     return max(
         (
