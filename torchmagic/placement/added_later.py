@@ -123,7 +123,7 @@ def _is_kept_on_host(facts: Facts, part: Any) -> bool:
     return any(part in move.modules and move.device in (devices.HOST, None) for move in moves(facts))
 
 
-def _put_in(facts: Facts, part: Any, moved: int) -> _Put | None:
+def _put_in(facts: Facts, part: Any, moved: float) -> _Put | None:
     """Find the last statement behind the move that puts a part in."""
     if facts.program is None:
         return None
@@ -151,12 +151,12 @@ def _puts_in(call: ast.Call) -> bool:
     return name in _PUTS_IN or loads
 
 
-def _is_behind(facts: Facts, step: Step, moved: int) -> bool:
+def _is_behind(facts: Facts, step: Step, moved: float) -> bool:
     contexts = facts.program.contexts(step) if facts.program is not None else []
     return any(context.steps[0].order > moved for context in contexts)
 
 
-def _next_mention(facts: Facts, seen: Seen, moved: int) -> int | None:
+def _next_mention(facts: Facts, seen: Seen, moved: float) -> int | None:
     """Return the line of the first top-level statement behind the move that mentions the module."""
     root = seen.places[0].root
     for step in facts.program.steps if facts.program is not None else ():
