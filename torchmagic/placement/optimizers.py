@@ -15,7 +15,7 @@ from torchmagic.namespace import Seen
 from torchmagic.placement.misplaced import Misplaced
 from torchmagic.source import Step, Write
 from torchmagic.source.edits import spelled
-from torchmagic.source.transfers import is_transfer, transfers
+from torchmagic.source.transfers import is_transfer
 
 
 def left_in_optimizer(facts: Facts, seen: Seen) -> Iterator[Misplaced]:
@@ -123,7 +123,7 @@ def _path(facts: Facts, tensor: Any) -> str:
 def _moves_state(facts: Facts) -> bool:
     """Tell whether the program moves the state of an optimizer itself, as offloading does."""
     for step in facts.program.steps if facts.program is not None else ():
-        around = [step.node, *step.loops] if any(True for own in step.own_expressions() for _ in transfers(own)) else []
+        around = [step.node, *step.loops] if any(map(is_transfer, step.nodes)) else []
         if any(isinstance(part, ast.Attribute) and part.attr == "state" for node in around for part in _header(node)):
             return True
     return False

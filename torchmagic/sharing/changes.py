@@ -94,15 +94,14 @@ def _hidden_targets(step: Step) -> Iterator[tuple[Ref, ast.AST]]:
     for target in _assigned(step.node):
         if isinstance(target, ast.Subscript) and ref_of(target) is None and (ref := memory_ref(target)) is not None:
             yield ref, step.node
-    for own in step.own_expressions():
-        for node in ast.walk(own):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            if is_inplace_name(node.func.attr) and ref_of(node.func.value) is None:
-                if (ref := memory_ref(node.func.value)) is not None:
-                    yield ref, node
-            elif node.func.attr in _SHUFFLES and node.args and (ref := memory_ref(node.args[0])) is not None:
+    for node in step.nodes:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if is_inplace_name(node.func.attr) and ref_of(node.func.value) is None:
+            if (ref := memory_ref(node.func.value)) is not None:
                 yield ref, node
+        elif node.func.attr in _SHUFFLES and node.args and (ref := memory_ref(node.args[0])) is not None:
+            yield ref, node
 
 
 def _assigned(node: ast.stmt) -> list[ast.expr]:

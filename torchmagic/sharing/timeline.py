@@ -199,8 +199,7 @@ class Timeline:
         for step in self.program.steps:
             names = {
                 node.id if isinstance(node, ast.Name) else node.attr
-                for own in step.own_expressions()
-                for node in ast.walk(own)
+                for node in step.nodes
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
             }
             behind = self.program.property_sources

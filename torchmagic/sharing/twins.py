@@ -72,8 +72,7 @@ def _calls(step: Step) -> Iterator[tuple[Ref, ast.Call]]:
 
 
 def _outer_calls(step: Step) -> Iterator[ast.Call]:
-    for own in step.own_expressions():
-        yield from (node for node in ast.walk(own) if isinstance(node, ast.Call))
+    yield from (node for node in step.nodes if isinstance(node, ast.Call))
 
 
 def _given(call: ast.Call) -> str:

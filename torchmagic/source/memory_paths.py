@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchmagic.source.program import CLOSURE, Program, argument_node, argument_ref
 from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
-from torchmagic.source.scopes import Scope, Step, comprehensions
+from torchmagic.source.scopes import Scope, Step
 from torchmagic.source.writes import Write, is_inplace_name
 
 ALL = "all"
@@ -230,13 +230,12 @@ def _every_parameter(module: Ref) -> Ref:
 
 def comprehension_source(name: str, step: Step) -> Ref | None:
     """Return the path of what a comprehension's variable takes, when a statement has a comprehension that binds it."""
-    for own in step.own_expressions():
-        for comprehension in comprehensions(own):
-            for generator in comprehension.generators:
-                target = generator.target
-                if isinstance(target, ast.Name) and target.id == name:
-                    return _element_of(generator.iter, None)
-                for index, part in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
-                    if isinstance(part, ast.Name) and part.id == name:
-                        return _element_of(generator.iter, index)
+    for comprehension in step.comprehensions:
+        for generator in comprehension.generators:
+            target = generator.target
+            if isinstance(target, ast.Name) and target.id == name:
+                return _element_of(generator.iter, None)
+            for index, part in enumerate(target.elts if isinstance(target, ast.Tuple) else ()):
+                if isinstance(part, ast.Name) and part.id == name:
+                    return _element_of(generator.iter, index)
     return None

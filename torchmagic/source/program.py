@@ -12,7 +12,7 @@ from typing import Any
 from torchmagic.source.gathering import joined
 from torchmagic.source.hooks import forward_hooks
 from torchmagic.source.refs import ANY, Ref, Steps, bare_name, ref_of
-from torchmagic.source.scopes import Loop, Scope, Step, Unit, comprehensions, read_unit
+from torchmagic.source.scopes import Loop, Scope, Step, Unit, read_unit
 from torchmagic.source.text import SourceText
 from torchmagic.source.writes import Write, writes_of
 
@@ -102,7 +102,14 @@ class Program:
 
     @cached_property
     def _expressions(self) -> list[tuple[ast.AST, Step]]:
-        return [(node, step) for step in self.steps for own in step.own_expressions() for node in ast.walk(own)]
+        return [(node, step) for step in self.steps for node in step.nodes]
+
+    @cached_property
+    def _named_runs(self) -> list[tuple[ast.Call | ast.Subscript, Step, Ref]]:
+        """The calls and item accesses of what has a path, with the path."""
+        runs = [(node, step) for node, step in self._expressions if isinstance(node, (ast.Call, ast.Subscript))]
+        paths = [ref_of(node.func if isinstance(node, ast.Call) else node.value) for node, _ in runs]
+        return [(node, step, ref) for (node, step), ref in zip(runs, paths, strict=True) if ref is not None]
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[tuple[ast.Call, Step]]]:
@@ -164,11 +171,8 @@ class Program:
         """Find calls and item accesses whose live object runs the function: `net(x)`, `dataset[0]`, a closure."""
         by_item = scope.name == "__getitem__"
         kind = ast.Subscript if by_item else ast.Call
-        for node, step in self._expressions:
-            if not isinstance(node, kind):
-                continue
-            ref = ref_of(node.value if isinstance(node, ast.Subscript) else node.func)
-            if ref is not None and step.scope is not scope and self._runs(ref, step.scope, scope, by_item):
+        for node, step, ref in self._named_runs:
+            if isinstance(node, kind) and step.scope is not scope and self._runs(ref, step.scope, scope, by_item):
                 yield Call(node, step, ref)
 
     def _bound_by(self, call: ast.Call, step: Step) -> Ref | None:
@@ -357,8 +361,9 @@ def _drawing(call: Call, scope: Scope) -> Iterator[Loop]:
         return
     if isinstance(call.step.node, (ast.For, ast.AsyncFor)) and _draws(call.step.node.iter, call.node):
         yield call.step.node
-    for own in call.step.own_expressions():
-        yield from (loop for loop in comprehensions(own) if any(_draws(p.iter, call.node) for p in loop.generators))
+    for loop in call.step.comprehensions:
+        if any(_draws(part.iter, call.node) for part in loop.generators):
+            yield loop
 
 
 def _draws(values: ast.expr, generator: ast.expr) -> bool:
@@ -372,8 +377,7 @@ def enclosing_comprehensions(step: Step, node: ast.AST | None) -> Iterator[Loop]
     """Yield the comprehensions of a statement that a node lies in, outermost first."""
     if node is None:
         return
-    for own in step.own_expressions():
-        for comprehension in comprehensions(own):
-            inside = any(part is node for part in ast.walk(comprehension) if part is not comprehension)
-            if inside and not any(part is node for part in ast.walk(comprehension.generators[0].iter)):
-                yield comprehension
+    for comprehension in step.comprehensions:
+        inside = any(part is node for part in ast.walk(comprehension) if part is not comprehension)
+        if inside and not any(part is node for part in ast.walk(comprehension.generators[0].iter)):
+            yield comprehension

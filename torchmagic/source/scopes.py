@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from torchmagic.source.text import SourceText
 
 Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -45,7 +47,7 @@ class Scope:
         arguments = self.node.args
         return [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
 
-    @property
+    @cached_property
     def yields(self) -> bool:
         """Whether it is a generator function, which runs while something draws from it."""
         return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in _walk_scope(self.node))
@@ -80,6 +82,16 @@ class Step:
                 yield child
             elif isinstance(child, ast.withitem):
                 yield child.context_expr
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the statement's own expressions."""
+        return tuple(node for own in self.own_expressions() for node in ast.walk(own))
+
+    @cached_property
+    def comprehensions(self) -> tuple[Comprehension, ...]:
+        """The comprehensions in the statement's own expressions."""
+        return tuple(node for node in self.nodes if isinstance(node, _COMPREHENSIONS))
 
 
 def read_unit(unit: Unit, only: set[str] | None = None) -> tuple[list[Step], list[Scope]]:
@@ -193,7 +205,7 @@ def is_displayed(step: Step) -> bool:
     return isinstance(step.node, ast.Expr) and not end.partition("#")[0].rstrip().endswith(";")
 
 
-def comprehensions(node: ast.AST) -> Iterator[ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp]:
+def comprehensions(node: ast.AST) -> Iterator[Comprehension]:
     """Yield the comprehensions inside a node."""
     for part in ast.walk(node):
         if isinstance(part, _COMPREHENSIONS):
