@@ -52,6 +52,18 @@ DERIVATIVES: Final[dict[str, tuple[str, Test]]] = {
 }
 """Where derivatives are infinite: what a node of the graph saved, and the test. A root is 0 where its operand is."""
 
+_RESULTS: Final[dict[str, tuple[Test, ...]]] = {
+    **dict.fromkeys(
+        ("log_", "log2_", "log10_"),
+        (Test("exactly 0", lambda v: v == -math.inf), Test("below 0", lambda v: v.isnan())),
+    ),
+    "sqrt_": (Test("below 0", lambda v: v.isnan()),),
+    "rsqrt_": (Test("below 0", lambda v: v.isnan()), Test("exactly 0", lambda v: v == math.inf)),
+    "reciprocal_": (Test("exactly 0", lambda v: v.isinf()),),
+    **dict.fromkeys(("acos_", "asin_"), (Test("outside -1 to 1", lambda v: v.isnan()),)),
+}
+"""What values of a result tell of the operand that it was written over."""
+
 OWN_NAN: Final = {"logdet": "it has a determinant below 0"}
 """Functions that put NaN into their result as a number of their own, and what explains it."""
 
@@ -94,6 +106,13 @@ def seen_in(operation: str, args: tuple[Any, ...], values: Any, index: int) -> s
     if operation in _SPREADS:
         return _single(values, args)
     return ""
+
+
+def seen_in_result(operation: str, result: Any) -> str:
+    """Say what an operation in place was given, as far as its result tells: a logarithm is -Inf at 0, NaN below."""
+    tests = _RESULTS.get(operation, ()) if is_readable(result) else ()
+    found = next(filter(None, (counted(test, result.detach()) for test in tests)), "")
+    return found.replace(" is ", " was ", 1).replace(" are ", " were ", 1)
 
 
 def counted(test: Test, values: Any) -> str:

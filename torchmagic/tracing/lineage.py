@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from torchmagic.tracing.finite import dense_values
+from torchmagic.tracing.finite import dense_values, is_without_memory
 
 if TYPE_CHECKING:
     from torchmagic.tracing.events import Event
@@ -22,8 +22,9 @@ class Lineage:
     """
 
     def __init__(self) -> None:
-        self.marks: dict[int, tuple[Any, int]] = {}
-        """By the storage's address: a weak reference to it, and the number of the event. Empty while all is well."""
+        self.marks: dict[int, tuple[Any, int, range]] = {}
+        """By the storage's address: a weak reference to it, the number of the event, and the addresses of its bytes.
+        Empty while all is well."""
         self._until_sweep = _SWEEP_EVERY
         self.events: list[Event] = []
 
@@ -32,7 +33,7 @@ class Lineage:
         storage = storage_of(tensor)
         if storage is None:
             return
-        self.marks[storage._cdata] = (_weak(storage), event)  # noqa: SLF001 - torch's own key of a storage
+        self.marks[storage._cdata] = (_weak(storage), event, _bytes_of(storage))  # noqa: SLF001 - torch's key of it
         self._until_sweep -= 1
         if not self._until_sweep:
             self.sweep()
@@ -44,6 +45,13 @@ class Lineage:
         storage = storage_of(tensor)
         mark = self.marks.get(storage._cdata) if storage is not None else None  # noqa: SLF001
         return mark[1] if mark is not None else None
+
+    def event_at(self, address: int) -> int | None:
+        """Return the number of the latest event that made the memory at an address bad, which numpy may share."""
+        return max(
+            (number for weak, number, where in self.marks.values() if address in where and not weak.expired()),
+            default=None,
+        )
 
     def clear(self, tensor: Any) -> None:
         """Note that all of a tensor's memory is finite again, if the tensor covers it."""
@@ -73,10 +81,23 @@ def _storage_of_values(tensor: Any) -> Any:
     return None
 
 
+def _bytes_of(storage: Any) -> range:
+    try:
+        start = storage.data_ptr()
+    except RuntimeError:
+        return range(0)  # of a kind that has no memory
+    return range(start, start + storage.nbytes())
+
+
 def _weak(storage: Any) -> Any:
     from torch.multiprocessing.reductions import StorageWeakRef
 
     return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+
+def has_address(tensor: Any) -> bool:
+    """Tell whether a tensor's values lie in memory of the host."""
+    return tensor.layout is sys.modules["torch"].strided and bool(tensor.is_cpu) and not is_without_memory(tensor)
 
 
 def is_tensor(value: Any) -> bool:

@@ -130,12 +130,17 @@ class Onlooker:
         if plan.makes and (name := self._makes_its_own_nan(call)):
             return self._keep(call._replace(plan=replace(plan, name=name)), "born", worst)
         if plan.makes or (plan.fills and _bad_number(given)):
-            return self._keep(call, "written", worst)
+            known = self._known_by_address(call.out) if plan.makes else None
+            return known if known is not None else self._keep(call, "written", worst)
         parents, state = self._parents(call, worst)
         if not parents and _bad_number(given):
             return self._keep(call, "written", worst)
         kind: Kind = "born" if not parents or (worst == NAN and state != NAN) else "passed"
         return self._keep(call, kind, worst, parents, targets)
+
+    def _known_by_address(self, tensor: Any) -> int | None:
+        """Return the event that made memory bad which numpy handed on, and torch took as another storage."""
+        return self.lineage.event_at(tensor.data_ptr()) if has_address(tensor) else None
 
     def _makes_its_own_nan(self, call: Call) -> str:
         """Return the name of the function of torch that wrote the NaN which a line seems to write, or nothing."""
@@ -174,7 +179,7 @@ class Onlooker:
 
     def _entered(self, call: Call, operand: Any, state: int) -> int:
         """Keep that memory which no watched operation made bad was read; numpy's may be a marked tensor's."""
-        known = self.lineage.event_at(operand.data_ptr()) if has_address(operand) else None
+        known = self._known_by_address(operand)
         if known is not None:
             self.lineage.mark(operand, known)
             return known

@@ -10,7 +10,15 @@ from typing import Any, Final
 from torchmagic.namespace.resolve import MISSING, resolve
 from torchmagic.source.refs import ref_of
 from torchmagic.tracing.events import Operand
-from torchmagic.tracing.evidence import DERIVATIVES, DIVISIONS, counted, is_readable, largest_of, seen_in
+from torchmagic.tracing.evidence import (
+    DERIVATIVES,
+    DIVISIONS,
+    counted,
+    is_readable,
+    largest_of,
+    seen_in,
+    seen_in_result,
+)
 from torchmagic.tracing.expressions import statement_at
 from torchmagic.tracing.lineage import is_tensor
 from torchmagic.tracing.sites import variables_of
@@ -18,10 +26,13 @@ from torchmagic.tracing.sites import variables_of
 _MOST: Final = 6
 
 
-def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, module: Any) -> tuple[Operand, ...]:
+def operands_of(
+    operation: str, args: tuple[Any, ...], frame: FrameType | None, module: Any, written: tuple[int | str, ...] = ()
+) -> tuple[Operand, ...]:
     """Describe the tensors among an operation's arguments, with the names that the user's line gives them.
 
-    `module` is the one that was running, or None: tensors of its own are told by their attribute.
+    `module` is the one that was running, or None: tensors of its own are told by their attribute. `written` are the
+    places of those that hold the result by now, and show of what they held only what the result tells.
     """
     tensors = [arg for arg in args if is_tensor(arg)]
     tensors += [item for arg in args if type(arg) in (list, tuple) for item in arg if is_tensor(item)]
@@ -32,8 +43,10 @@ def operands_of(operation: str, args: tuple[Any, ...], frame: FrameType | None, 
         Operand(
             name=names.get(id(tensor), ""),
             words=words_for(tensor),
-            seen=(seen := _seen(operation, args, tensor, index)),
-            largest=largest_of(tensor.detach()) if not seen and _is_float(tensor) else 0.0,
+            seen=(
+                seen := seen_in_result(operation, tensor) if index in written else _seen(operation, args, tensor, index)
+            ),
+            largest=largest_of(tensor.detach()) if not seen and index not in written and _is_float(tensor) else 0.0,
             # Parameters are often transposed on the way to an operation: the same memory under another shape.
             attribute=own.get(tensor.data_ptr(), "") if own and tensor.layout is sys.modules["torch"].strided else "",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,8 +31,12 @@ class Trace:
         return self.lineage.events
 
     def event_of(self, tensor: Any) -> Event | None:
-        """Return the latest event that made a tensor's memory bad."""
-        number = self.lineage.event_of(tensor)
+        """Return the latest event that made a tensor's memory bad, or that of an array of numpy."""
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and issubclass(type(tensor), numpy.ndarray):
+            number = self.lineage.event_at(tensor.__array_interface__["data"][0])
+        else:
+            number = self.lineage.event_of(tensor)
         return self.events[number] if number is not None else None
 
     def way_to(self, event: Event) -> list[Event]:
@@ -40,6 +45,12 @@ class Trace:
         while way[-1].parents:
             way.append(self.events[min(way[-1].parents)])
         return way[::-1]
+
+    def was_born(self, value: Any) -> bool:
+        """Tell whether a tensor's or array's bad values were made by an operation of a forward pass, of good ones."""
+        event = self.event_of(value)
+        begin = self.way_to(event)[0] if event is not None else None
+        return begin is not None and begin.kind == "born" and not begin.node
 
     def forget(self) -> None:
         """Let go of everything."""
