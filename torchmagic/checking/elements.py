@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from torchmagic.checking.facts import Facts
 from torchmagic.source import Scope, Step
-from torchmagic.source.program import argument_node
+from torchmagic.source.calls import argument_node
 from torchmagic.source.refs import bare_name
 
 Display = ast.List | ast.Tuple | ast.Set | ast.Dict | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp

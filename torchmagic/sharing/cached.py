@@ -15,10 +15,10 @@ from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values
 from torchmagic.sharing.words import doer, now_holds
 from torchmagic.source import Ref, Scope, Step, Write
+from torchmagic.source.calls import Call, argument_node
 from torchmagic.source.decorators import keeps_results
 from torchmagic.source.memory_paths import last_bind, memory_ref
 from torchmagic.source.order import may_follow
-from torchmagic.source.program import Call, argument_node
 
 _DEEPEST = 6
 _CACHING = type(functools.lru_cache(len))

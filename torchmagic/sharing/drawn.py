@@ -14,8 +14,8 @@ from torchmagic.kinds import is_from_torch
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.sharing.handed import HandedFunctions
 from torchmagic.source import Step, ref_of
+from torchmagic.source.calls import Call, argument_node
 from torchmagic.source.lambdas import LAMBDA
-from torchmagic.source.program import Call, argument_node
 from torchmagic.source.refs import bare_name
 from torchmagic.source.scopes import Loop, Scope, comprehensions
 

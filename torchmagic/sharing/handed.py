@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchmagic.source.calls import Call, argument_node
 from torchmagic.source.memory_paths import returns_of
-from torchmagic.source.program import Call, argument_node
 from torchmagic.source.refs import bare_name, ref_of
 from torchmagic.source.scopes import Scope, Step
 from torchmagic.source.writes import Write

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from torchmagic.sharing.whole_program import WholeProgram
 from torchmagic.source import ANY, Ref, Step, Write
+from torchmagic.source.calls import argument_node
 from torchmagic.source.memory_paths import comprehension_source, last_bind, memory_ref, sources
-from torchmagic.source.program import argument_node
 from torchmagic.source.refs import bare_name, read_names
 from torchmagic.source.scopes import Scope
 

@@ -16,9 +16,9 @@ from torchmagic.namespace.resolve import MISSING
 from torchmagic.sharing.holders import covers
 from torchmagic.sharing.verdict import Sharing
 from torchmagic.source import Program, Ref, Step, ref_of
+from torchmagic.source.calls import argument_node
 from torchmagic.source.edits import add_after
 from torchmagic.source.memory_paths import last_bind, memory_paths
-from torchmagic.source.program import argument_node
 
 
 @dataclass(frozen=True)

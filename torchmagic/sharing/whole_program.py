@@ -16,10 +16,10 @@ from torchmagic.sharing.drawn import PROTOCOL, Drawing
 from torchmagic.sharing.handed import HandedFunctions
 from torchmagic.sharing.with_blocks import WithBlocks
 from torchmagic.source import Context, Program, Ref, Scope, SourceText, Step
+from torchmagic.source.calls import Call
 from torchmagic.source.decorators import KEPT_PROPERTY, decorators, is_property
 from torchmagic.source.lambdas import named_lambdas
 from torchmagic.source.memory_paths import memory_ref
-from torchmagic.source.program import Call
 from torchmagic.source.refs import Steps, bare_name, ref_of
 from torchmagic.source.writes import Write, writes_of
 

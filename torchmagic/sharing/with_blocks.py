@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from torchmagic.checking import Facts
 from torchmagic.namespace.resolve import MISSING
 from torchmagic.source import Context, Step, ref_of
+from torchmagic.source.calls import Call
 from torchmagic.source.decorators import decorators
-from torchmagic.source.program import Call
 from torchmagic.source.refs import bare_name
 from torchmagic.source.scopes import Scope
 

@@ -1,6 +1,7 @@
 """Read the cell's text: what it binds, stores, writes in place and calls, on which line and in which loop."""
 
-from torchmagic.source.program import Call, Context, Program
+from torchmagic.source.calls import Call, Context
+from torchmagic.source.program import Program
 from torchmagic.source.refs import ANY, Ref, reads, ref_of
 from torchmagic.source.scopes import Scope, Step, Unit
 from torchmagic.source.text import SourceText

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchmagic.source.calls import Context, argument_node
 from torchmagic.source.gathering import comprehension_in, summed_in
-from torchmagic.source.program import Context, Program, argument_node
+from torchmagic.source.program import Program
 from torchmagic.source.recurrence import Recurrence, Shape, compared_part
 from torchmagic.source.refs import ANY, Steps, read_names
 from torchmagic.source.resets import Resets

@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable
 
 from torchmagic.source.bindings import NO_VALUE_ATTRIBUTES, NO_VALUES
+from torchmagic.source.calls import enclosing_comprehensions
 from torchmagic.source.class_fields import constructed
 from torchmagic.source.definitions import Definition, Frame
 from torchmagic.source.filling import Filling
 from torchmagic.source.hiding import hides
 from torchmagic.source.loop_names import drawn_from
 from torchmagic.source.operations import asks, call_name
-from torchmagic.source.program import Program, enclosing_comprehensions
+from torchmagic.source.program import Program
 from torchmagic.source.refs import ANY, Ref, Steps, ref_of
 from torchmagic.source.scopes import FunctionDef, Scope, Step
 from torchmagic.source.writes import Write, writes_of

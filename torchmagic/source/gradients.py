@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchmagic.source.program import Call, Program
+from torchmagic.source.calls import Call
+from torchmagic.source.program import Program
 from torchmagic.source.refs import Ref, read_names
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from torchmagic.source.program import CLOSURE, Program, argument_node, argument_ref
+from torchmagic.source.calls import argument_node, argument_ref
+from torchmagic.source.program import CLOSURE, Program
 from torchmagic.source.refs import ANY, Ref, bare_name, ref_of
 from torchmagic.source.scopes import Scope, Step
 from torchmagic.source.writes import Write, is_inplace_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchmagic.source.program import Context
+from torchmagic.source.calls import Context
 
 
 def may_follow(later: Context, earlier: Context, *, kept: bool = False) -> bool:

@@ -5,53 +5,22 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from torchmagic.source.gathering import joined
+from torchmagic.source.calls import Call, Context, argument_ref, drawing, enclosing_comprehensions
 from torchmagic.source.hooks import forward_hooks
-from torchmagic.source.refs import ANY, Ref, Steps, bare_name, ref_of
-from torchmagic.source.scopes import Loop, Scope, Step, Unit, read_unit
+from torchmagic.source.refs import ANY, Ref, Steps, ref_of
+from torchmagic.source.results import drawn_into, returned_positions, targets_at
+from torchmagic.source.scopes import Scope, Step, Unit, read_unit
 from torchmagic.source.text import SourceText
 from torchmagic.source.writes import Write, writes_of
 
 CLASS, CLOSURE = "<class>", "<closure>"
 """Roots of paths that start at an instance of a class, or at a variable in a closure; the name is the first step."""
 
-_LAZY = frozenset({"enumerate", "zip", "map", "filter", "iter", "islice", "tqdm"})
 _DEEPEST = 5
 _MOST = 12
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call, or another expression that runs a function: an item access that runs `__getitem__`, say."""
-
-    node: ast.expr
-    step: Step
-    receiver: Ref | None = None
-    """The path of the object whose method runs."""
-    loops: tuple[Loop, ...] = ()
-    """What runs the function again and again, beside the loops around the statement: code without a text, say."""
-    result: ast.expr | None = None
-    """The expression whose value is what the function returns, when `node` itself is not it."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """One way in which a statement is reached.
-
-    `steps` are the statements from the cell's top level down to it, `loops` all the loops around them, outermost first.
-    """
-
-    steps: tuple[Step, ...]
-    loops: tuple[Loop, ...]
-
-    @property
-    def line(self) -> int | None:
-        """The line of the innermost of these statements that stands in the checked cell."""
-        return next((step.line for step in reversed(self.steps) if step.scope.unit.is_cell), None)
 
 
 class Program:
@@ -210,7 +179,7 @@ class Program:
                     *call.step.loops,
                     *([call.step.node] if isinstance(call.step.node, ast.While) else ()),
                     *enclosing_comprehensions(call.step, call.node),
-                    *_drawing(call, scope),
+                    *drawing(call, scope),
                     *call.loops,
                 ),
             )
@@ -266,13 +235,13 @@ class Program:
             if step.scope is owner and isinstance(step.node, ast.Return) and step.node.value is not None:
                 for position, path in returned_positions(step.node.value, name):
                     for call in self.callers(owner):
-                        for target in _targets_at(call, position):
+                        for target in targets_at(call, position):
                             yield target, path, call.step
             elif step.scope is owner and isinstance(getattr(step.node, "value", None), ast.Yield):
                 drawn = step.node.value.value  # type: ignore[attr-defined]
                 for position, path in returned_positions(drawn, name):
                     for call in self.callers(owner):
-                        for target in _drawn_into(call, position):
+                        for target in drawn_into(call, position):
                             yield target, path, call.step
 
     def binds_of(self, name: str, owner: Scope) -> list[Write]:
@@ -294,90 +263,3 @@ def alias_source(write: Write) -> Ref | None:
         ref = ref_of(write.value)
         return None if ref is None or write.position is not None else ref.item(ANY)
     return ref_of(write.value) if write.how == "=" and write.position is None else None
-
-
-def returned_positions(value: ast.expr, name: str) -> Iterator[tuple[int | None, tuple[tuple[str, Any], ...]]]:
-    """Yield where a returned expression holds a local name: its tuple position, and the keys inside a dict."""
-    if _is_named(value, name):
-        yield None, ()
-    elif isinstance(value, (ast.Tuple, ast.List)):
-        for index, element in enumerate(value.elts):
-            if _is_named(element, name):
-                yield index, ()
-    elif isinstance(value, ast.Dict):
-        for key, element in zip(value.keys, value.values, strict=True):
-            if isinstance(element, ast.Name) and element.id == name:
-                yield None, (("item", key.value if isinstance(key, ast.Constant) else ANY),)
-
-
-def _is_named(value: ast.expr, name: str) -> bool:
-    """Tell whether an expression is a name, or a list of that name joined into one value."""
-    part = joined(value) or value
-    return isinstance(part, ast.Name) and part.id == name
-
-
-def _targets_at(call: Call, position: int | None) -> Iterator[Ref]:
-    for write in writes_of(call.step):
-        if write.kind == "bind" and write.value is (call.result or call.node):
-            if write.position == position:
-                yield write.target
-            elif write.position is None and position is not None:
-                yield write.target.item(position)
-
-
-def _drawn_into(call: Call, position: int | None) -> Iterator[Ref]:
-    """Yield what holds the values that a call of a generator function yields: a loop's variable, or a list of them."""
-    for write in writes_of(call.step):
-        if write.kind != "bind" or write.value is None:
-            continue
-        if write.how == "for" and write.value is call.node and write.position == position:
-            yield write.target
-        elif write.how == "=" and position is None and any(part is call.node for part in ast.walk(write.value)):
-            yield write.target.item(ANY)
-
-
-def argument_ref(call: Call, scope: Scope, parameter: str) -> Ref | None:
-    """Return the path that a caller hands over for a parameter."""
-    node = argument_node(call, scope, parameter)
-    if node is None and scope.class_name is not None and scope.parameters[:1] == [parameter]:
-        return call.receiver
-    return ref_of(node)
-
-
-def argument_node(call: Call, scope: Scope, parameter: str) -> ast.expr | None:
-    """Return the expression that a caller hands over for a parameter."""
-    if not isinstance(call.node, ast.Call):
-        return None
-    for keyword in call.node.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    index = scope.parameters.index(parameter) - (1 if scope.class_name is not None else 0)
-    return call.node.args[index] if 0 <= index < len(call.node.args) else None
-
-
-def _drawing(call: Call, scope: Scope) -> Iterator[Loop]:
-    """Yield the loop that draws from a call of a generator function, step by step."""
-    if not scope.yields:
-        return
-    if isinstance(call.step.node, (ast.For, ast.AsyncFor)) and _draws(call.step.node.iter, call.node):
-        yield call.step.node
-    for loop in call.step.comprehensions:
-        if any(_draws(part.iter, call.node) for part in loop.generators):
-            yield loop
-
-
-def _draws(values: ast.expr, generator: ast.expr) -> bool:
-    """Tell whether looping over values draws from a generator, step by step: `enumerate(generator)`."""
-    if isinstance(values, ast.Call) and values is not generator and bare_name(values.func) in _LAZY:
-        return any(_draws(argument, generator) for argument in values.args)
-    return values is generator
-
-
-def enclosing_comprehensions(step: Step, node: ast.AST | None) -> Iterator[Loop]:
-    """Yield the comprehensions of a statement that a node lies in, outermost first."""
-    if node is None:
-        return
-    for comprehension in step.comprehensions:
-        inside = any(part is node for part in ast.walk(comprehension) if part is not comprehension)
-        if inside and not any(part is node for part in ast.walk(comprehension.generators[0].iter)):
-            yield comprehension
