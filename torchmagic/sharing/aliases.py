@@ -1,4 +1,4 @@
-"""Two tensors, or two arrays, that look independent and are not: backups by assignment, shallow copies, snapshots."""
+"""Two tensors, or two arrays, that look independent and are not: backups by assignment, values taken twice."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from collections.abc import Iterator
 from torchmagic.namespace import Place
 from torchmagic.namespace.overlap import layout_key
 from torchmagic.sharing.changes import Change
-from torchmagic.sharing.copies import copied_value, copies_shallowly, deep_copied
+from torchmagic.sharing.copies import copied_value, deep_copied
 from torchmagic.sharing.holders import Capture, Holder, reaches
 from torchmagic.sharing.intent import KEPT_WORDS, words_of
 from torchmagic.sharing.origins import reads_from
 from torchmagic.sharing.pairs import Pair, first_verdict, speaks_of
-from torchmagic.sharing.timeline import CONSTRUCTORS, Timeline
+from torchmagic.sharing.shallow_parts import shallow_copy
+from torchmagic.sharing.timeline import Timeline
 from torchmagic.sharing.verdict import Sharing, first_values, kind_word
 from torchmagic.sharing.words import doer, now_holds, other_side
 from torchmagic.source import Ref, Step
 from torchmagic.source.memory_paths import memory_paths
 from torchmagic.source.order import may_follow, shared_loops
-from torchmagic.source.refs import bare_name
 
-_LISTS = frozenset({"list", "tuple"})
 TWICE = "was taken before and after"
 
 
 def judge_aliases(timeline: Timeline, holders: list[Holder], changes: list[Change]) -> Iterator[Sharing]:
     """Yield the first verdict about two holders of one library's memory."""
-    yield from first_verdict(timeline, holders, changes, (_shallow_copy, _taken_twice, _second_name, _kept_whole))
+    yield from first_verdict(timeline, holders, changes, (shallow_copy, _taken_twice, _second_name, _kept_whole))
 
 
 def _taken_twice(pair: Pair) -> Sharing | None:
@@ -114,51 +113,6 @@ def _precedes(change: Change, capture: Capture) -> bool:
         for before in change.contexts
         for after in capture.contexts
     )
-
-
-def _shallow_copy(pair: Pair) -> Sharing | None:
-    """Judge a container or object that was copied without what is in it."""
-    timeline, new, old = pair.timeline, pair.new, pair.old
-    capture = timeline.capture_of(new)
-    if new.place.parent is None or old.place.parent is None or capture is None or not timeline.is_newer(new, old):
-        return None
-    same_slot = new.place.key == old.place.key and type(new.place.owner) is type(old.place.owner)
-    if not same_slot or new.place.owner is old.place.owner:
-        return None
-    is_copy = copies_shallowly(capture.write.value)
-    if not is_copy and not _copies_by_hand(pair, capture):
-        return None
-    for change in pair.writes:
-        inside = any(capture.outer in context.steps for context in change.contexts)
-        told_apart = is_copy or change.names(new) != change.names(old)
-        if told_apart and (inside or timeline.follows(change, capture)):
-            step, made = timeline.maker(capture)
-            fix = copied_value(timeline, step, made, new.seen, pair.group) or deep_copied(timeline, step, made)
-            word, other = kind_word(new.seen), other_side(change, new, old)
-            return Sharing(
-                subject=new.text,
-                message=f"`{new.text}`: the same {word} as `{old.text}`, which the copy did not copy; "
-                f"{doer(change)} writes both{now_holds(other, change, timeline)}; copy the {word} too",
-                line=timeline.line_of(step),
-                others=(old.text,),
-                fix=fix,
-                evidence={"written_on_line": change.line, "first_values": first_values(other.seen)},
-                topic=(new.container or new.place).text,
-            )
-    return None
-
-
-def _copies_by_hand(pair: Pair, capture: Capture) -> bool:
-    """Tell whether a statement makes one thing out of another that has the variable of the other holder in it."""
-    if pair.new.place.root == pair.old.place.root:
-        return False
-    if capture.write.value is None or isinstance(capture.write.value, ast.Subscript):
-        return False
-    value = capture.write.value
-    if capture.step.scope.name in CONSTRUCTORS and isinstance(value, ast.Call) and bare_name(value.func) in _LISTS:
-        return False  # `self.params = list(params)`: an object that is given things to work on
-    steps = [step for context in capture.contexts for step in context.steps]
-    return any(pair.timeline.mentions(step, pair.old.place.root) for step in steps)
 
 
 def _second_name(pair: Pair) -> Sharing | None:
