@@ -85,3 +85,17 @@ def test_the_result_of_an_operation_that_takes_functions():
     (finding,) = look(COMMON, cell, trace=True).findings
 
     assert (finding.line, finding.cause, finding.evidence["operation"]) == (2, "design", "torch.cond")
+
+
+def test_a_loss_without_a_number():
+    """A backward pass on the meta device is followed to its end."""
+    cell = (
+        "net = nn.Linear(2, 1, device='meta')\n"
+        "net(torch.ones(3, 2, device='meta')).sum().backward()\n"
+        "p = torch.zeros(2)\n"
+        "h = (p * p.log()).sum()"
+    )
+    report = look(COMMON, cell, trace=True)
+
+    assert [(f.line, f.evidence["operation"]) for f in report.findings if f.rule == "non-finite"] == [(4, "torch.log")]
+    assert report.skipped == ()

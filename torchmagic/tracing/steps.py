@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,10 +41,13 @@ class Steps:
     backward_passes: int = 0
 
     def begin_backward(self, loss: Any) -> None:
-        """Note that a backward pass starts from a tensor; NaN stands for the loss where it is more than one number."""
+        """Note that a backward pass starts from a tensor; NaN stands for a loss that is not one number."""
         self.backward_passes += 1
         if len(self.losses) < _MOST:
-            self.losses.append(float(loss.item()) if loss.numel() == 1 else math.nan)
+            number = math.nan
+            with suppress(RuntimeError, TypeError, NotImplementedError):  # meta and fake tensors have no number
+                number = float(loss.item()) if loss.numel() == 1 else math.nan
+            self.losses.append(number)
 
     def add_norm(self, norm: float) -> None:
         """Note the norm of the gradients that an optimizer is about to use."""
