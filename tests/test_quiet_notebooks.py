@@ -36,7 +36,22 @@ def test_a_correct_notebook_is_quiet(shell, run, notebook):
     for library in LIBRARIES:
         if library in imported_by(notebook) and find_spec(library) is None:
             pytest.skip(f"{library} is not installed")
-    run("%torchcheck on -o report")
+    assert heard_in(notebook, run, shell, "on -o report") == []
+
+
+SHORT = ("flows_and_physics", "graphs", "inspecting", "memory_bank", "numerics")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("notebook", [path for path in NOTEBOOKS if path.stem in SHORT], ids=lambda path: path.stem)
+def test_a_correct_notebook_is_quiet_when_it_is_followed(shell, run, notebook):
+    """Nor does the trace of its operations."""
+    assert heard_in(notebook, run, shell, "on --trace -o report") == []
+
+
+def heard_in(notebook, run, shell, options):
+    """Run the cells of a notebook with a report after each, and return what the reports found and failed at."""
+    run(f"%torchcheck {options}")
     heard = []
     for number, cell in enumerate([*cells_of(notebook), "%torchcheck -o report"], start=1):
         ran = run(cell)
@@ -44,8 +59,7 @@ def test_a_correct_notebook_is_quiet(shell, run, notebook):
         report = shell.user_ns["report"]
         heard += [(number, f.line, f.rule, f.subject, f.message) for f in report.findings]
         heard += [(number, failure) for failure in report.failures]
-
-    assert heard == []
+    return heard
 
 
 def test_a_wrong_notebook_is_not_quiet(shell, run):
