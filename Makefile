@@ -20,9 +20,12 @@ help:  ## list these targets
 demo: .venv/installed  ## run demo.ipynb and print what its reports say
 	@.venv/bin/python docs/run_demo.py
 
-test: .venv/installed .venv-colab/installed  ## run the tests with today's IPython, then with Colab's
-	.venv/bin/python -m pytest -q
-	.venv-colab/bin/python -m pytest -q
+# Side by side, since most tests use one processor; what Colab's came to is printed behind the others.
+test: .venv/installed .venv-colab/installed  ## run the tests with today's IPython, and beside it with Colab's
+	failed=0; said=$$(mktemp); \
+	.venv-colab/bin/python -m pytest -q -p no:cacheprovider >$$said 2>&1 & colab=$$!; \
+	.venv/bin/python -m pytest -q || failed=1; \
+	wait $$colab || failed=1; cat $$said; rm $$said; exit $$failed
 
 # Each processor starts from a seed of its own, so that no two look at the same namespaces.
 properties: .venv/installed  ## look at 10,000 made-up namespaces and prove that nothing changed

@@ -38,8 +38,8 @@ class Operand:
     """A path in the failing statement and what it named.
 
     `node` is the path as it stands in the text; `index` tells that it only selects from another tensor; `called` that
-    it is a module being called; `converted` that the text moves it or changes its type first; `within` that it only lies
-    in what `node` names.
+    it is a module being called; `converted` that the text moves it or changes its type first; `within` that it only
+    lies in what `node` names.
     """
 
     node: ast.expr
