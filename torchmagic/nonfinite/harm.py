@@ -88,7 +88,7 @@ class Harm:
 
     def is_data(self, node: Node) -> bool:
         """Tell whether the bad values came in with the data, and were not computed by torch."""
-        if node.has("parameter", "state", "gradient", "buffer") or node.key in self._losses:
+        if node.has("parameter", "state", "gradient", "buffer") or node.key in self._losses or self._was_born(node):
             return False
         if node.has("array"):
             return not self.uses_torch(node) and not self.diverges(node)
@@ -100,6 +100,19 @@ class Harm:
         if all(d.how in ("entry", "for") or only_passes(d.value, self._own_functions) for d in path):
             return bool(path)
         return self._reads_text(path)
+
+    def _was_born(self, node: Node) -> bool:
+        """Tell whether the trace saw an operation of torch make the bad values, where there is a trace."""
+        trace = self.facts.trace
+        return trace is not None and any(
+            trace.was_born(value.obj) for value in node.values if value.role in ("tensor", "array")
+        )
+
+    def _turned_nan(self, node: Node) -> bool:
+        """Tell whether the trace saw an operation make the NaN of a node out of infinities, such as Inf - Inf."""
+        trace = self.facts.trace
+        events = [trace.event_of(value.obj) for value in node.values if value.role == "tensor"] if trace else []
+        return any(event is not None and event.kind == "born" and event.has_nan for event in events)
 
     def _reads_text(self, path: list[Definition]) -> bool:
         """Tell whether numbers were read from a text, and at most scaled."""
@@ -246,7 +259,7 @@ class Harm:
             return False
         bad_sources = node.sources - self.poison.downstream(node) - {node}  # what it reached itself is no excuse
         if self.is_written(node) or bad_sources:
-            return self.mixes(node) or any(value.has_history for value in node.values)
+            return self.mixes(node) or self._turned_nan(node) or any(value.has_history for value in node.values)
         return True
 
     def _is_bound(self, node: Node) -> bool:
