@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from torchmagic.tracing.calls import Call
 from torchmagic.tracing.compiled import allow_uncompiled
-from torchmagic.tracing.onlooker import Call, Onlooker
+from torchmagic.tracing.onlooker import Onlooker
 from torchmagic.tracing.plans import KEEPS, LOOKS, WRITES, Plan, plan_of
 
 
