@@ -526,6 +526,17 @@ x, y = diff[1:-1, None], diff[2:, None]
 net = nn.Linear(1, 1)
 loss = F.mse_loss(net(x), y); loss.backward()
 """,
+    "a diagonal that is no neighbour": """
+cost = torch.rand(4, 4)
+cost.diagonal()[:] = float("inf")
+near = cost.topk(2, largest=False)
+""",
+    "cells that are no way": """
+field = torch.rand(4, 4)
+for k in (0, 5, 10):
+    field.view(-1)[k] = float("inf")
+least = field.min(0)
+""",
     "prefixes in log space": """
 NEG_INF = -float("inf")
 logp = torch.randn(8, 6).log_softmax(-1)

@@ -9,6 +9,7 @@ from torchmagic.nonfinite.bad_values import BadValue
 from torchmagic.nonfinite.logarithms import is_accident
 from torchmagic.nonfinite.number_origin import is_result
 from torchmagic.nonfinite.poison import Node, Poison
+from torchmagic.nonfinite.stored_masks import is_stored_by_mask, is_stored_through_view
 from torchmagic.nonfinite.taming import Taming
 from torchmagic.source import ref_of
 from torchmagic.source.definitions import Definition
@@ -160,7 +161,7 @@ class Harm:
 
     def writes_markers(self, definition: Definition) -> bool:
         """Tell whether a definition puts in the infinities of a mask."""
-        if self.is_stored_by_mask([definition]):
+        if is_stored_by_mask([definition]):
             return True
         literal = nonfinite_literal(definition.value)
         return literal is not None and _masks(definition) and "nan" not in ast.unparse(literal).lower()
@@ -172,7 +173,11 @@ class Harm:
         if node.has("number") or not node.only_negative or self._is_selected(node):
             return True
         path = list(self.poison.path(node))
-        return any(map(_masks, path)) or self.is_stored_by_mask(path)
+        return any(map(_masks, path)) or is_stored_by_mask(path) or self._is_stored_through_view(node)
+
+    def _is_stored_through_view(self, node: Node) -> bool:
+        program = self.facts.program
+        return program is not None and is_stored_through_view(program, node.key)
 
     @property
     def _losses(self) -> set[str]:
@@ -184,30 +189,20 @@ class Harm:
             return self.is_constant(node)
         if not node.one_sign or node.has("parameter", "state", "gradient", "array") or self._is_loss(node):
             return False
+        if self._is_stored_through_view(node):
+            return True
         path = list(self.poison.path(node))
         if not node.only_negative:
-            return any(map(_masks, path)) or self.is_stored_by_mask(path)
+            return any(map(_masks, path)) or is_stored_by_mask(path)
         if self.mixes(node) and any(not self.is_mask(source) for source in node.sources if source is not node):
             return False
-        if self._is_selected(node) or any(map(_masks, path)) or self.is_stored_by_mask(path):
+        if self._is_selected(node) or any(map(_masks, path)) or is_stored_by_mask(path):
             return True
         return not self.is_data(node) and not is_accident(node, self.poison)
 
     def _is_loss(self, node: Node) -> bool:
         scalar = any(value.has_history and value.obj.dim() == 0 for value in node.values)
         return scalar or node.key in self._losses
-
-    def is_stored_by_mask(self, path: list[Definition]) -> bool:
-        """Tell whether an infinity was stored under a computed index, `logits[~valid] = -inf`."""
-        for definition in path:
-            node = definition.step.node if definition.step is not None else None
-            if definition.how == "[]=" and isinstance(node, ast.Assign) and nonfinite_literal(node.value) is not None:
-                for target in node.targets:
-                    if isinstance(target, ast.Subscript) and any(
-                        isinstance(p, ast.Name) for p in ast.walk(target.slice)
-                    ):
-                        return True
-        return False
 
     def _is_selected(self, node: Node) -> bool:
         flow = self.poison.flow
