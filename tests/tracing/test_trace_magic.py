@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 SETUP = "import torch"
@@ -39,12 +41,12 @@ def test_an_error_looks_as_in_a_bare_cell(run):
     assert type(ran.result.error_in_exec) is RuntimeError
     assert "tracing" not in ran.out
     assert ran.out.split("RuntimeError: ")[1].splitlines()[0] == bare.out.split("RuntimeError: ")[1].splitlines()[0]
-    frames = []
-    tb = ran.result.error_in_exec.__traceback__
+    tb, files = ran.result.error_in_exec.__traceback__, []
     while tb is not None:
-        frames.append(tb.tb_frame.f_code.co_name)
+        files.append(tb.tb_frame.f_code.co_filename)
         tb = tb.tb_next
-    assert frames == ["run_code", "<module>"]
+    assert [Path(file).name for file in files[:1]] == ["interactiveshell.py"]
+    assert len(files) == 2
     assert _get_current_dispatch_mode_stack() == []
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torchmagic.checking.engine import check, choose_rules
 from torchmagic.findings import LEVELS, Level
 from torchmagic.namespace import Snapshot, take_snapshot
+from torchmagic.tracing.sites import is_top_level
 from torchmagic.tracing.watch import Watch
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def text_of_block(text: str, code: CodeType, line: int) -> str | None:
     for node in tree.body:
         is_above = (node.end_lineno or 0) < block.lineno
         is_around = node.lineno <= block.lineno <= (node.end_lineno or 0)
-        if is_above if code.co_name == "<module>" else isinstance(node, _DEFINITIONS) and not is_around:
+        if is_above if is_top_level(code) else isinstance(node, _DEFINITIONS) and not is_around:
             kept[node.lineno - 1 : node.end_lineno] = lines[node.lineno - 1 : node.end_lineno]
     siblings = next((body for body in _bodies(tree) if block in body), [block])
     for statement in siblings[: siblings.index(block) + 1]:

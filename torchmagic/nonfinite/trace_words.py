@@ -148,7 +148,7 @@ def tale_details(facts: Facts, tale: Tale) -> Iterator[str]:
 
 def _where(facts: Facts, told: tuple[Spot, ...]) -> str:
     """Return the way through the user's functions when the operation stands in one: innermost first."""
-    if not told or (len(told) == 1 and told[0].function == "<module>"):
+    if not told or (len(told) == 1 and not told[0].function):
         return ""
     parts = [_place(facts, spot) for spot in told]
     calls = "".join(f", called from {place}" for place in parts[1:])
@@ -156,7 +156,7 @@ def _where(facts: Facts, told: tuple[Spot, ...]) -> str:
 
 
 def _place(facts: Facts, spot: Spot) -> str:
-    inside = f" in `{spot.function}`" if spot.function != "<module>" else ""
+    inside = f" in `{spot.function}`" if spot.function else ""
     if facts.source is not None and is_text_of(spot.filename, facts.source):
         return f"line {spot.line}{inside}"
     title = facts.title_of(spot.filename)

@@ -193,7 +193,7 @@ def _told_spots(facts: Facts, site: Site) -> Iterator[Spot]:
     """Yield the spots of a site from the innermost to the first that stands in the cell at its top level."""
     for spot in spots(site):
         yield spot
-        if facts.source is not None and is_text_of(spot.filename, facts.source) and spot.function == "<module>":
+        if facts.source is not None and is_text_of(spot.filename, facts.source) and not spot.function:
             return
 
 

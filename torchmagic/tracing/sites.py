@@ -19,9 +19,14 @@ kept and no frame, which would keep the user's variables alive."""
 MOST_FRAMES: Final = 6
 
 
+def is_top_level(code: CodeType) -> bool:
+    """Tell whether code is a module's or a cell's own; IPython 7 calls it by the cell's line."""
+    return code.co_name == "<module>" or code.co_name.startswith("<cell line")
+
+
 @dataclass(frozen=True)
 class Spot:
-    """A line of the user's: its file, the number, and the function it stands in."""
+    """A line of the user's: its file, the number, and the function it stands in, or nothing at the top."""
 
     filename: str
     line: int
@@ -40,7 +45,7 @@ class Sites:
     def site_below(self, frame: FrameType) -> Site:
         """Return the same for an operation that a frame calls itself, by a shorter way where that is the cell's own."""
         code = frame.f_code
-        if code.co_name != "<module>":
+        if not is_top_level(code):
             return self.site_of(frame)
         place = (id(code), frame.f_lasti)
         site = self._direct.get(place)
@@ -61,7 +66,7 @@ class Sites:
             if known:
                 codes.append(code)
                 key += (id(code), frame.f_lasti)
-                if code.co_name == "<module>" or len(codes) == MOST_FRAMES:
+                if is_top_level(code) or len(codes) == MOST_FRAMES:
                     break
             frame = frame.f_back
         place = tuple(key)
@@ -105,7 +110,10 @@ def frame_of_thread(thread: int) -> FrameType | None:
 
 def spots(site: Site) -> list[Spot]:
     """Return the lines of a site."""
-    return [Spot(code.co_filename, line_at(code, offset), code.co_name) for code, offset in site]
+    names = ["" if is_top_level(code) else code.co_name for code, _ in site]
+    return [
+        Spot(code.co_filename, line_at(code, offset), name) for (code, offset), name in zip(site, names, strict=True)
+    ]
 
 
 def span(code: CodeType, offset: int) -> tuple[int, int, int, int] | None:
