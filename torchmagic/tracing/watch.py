@@ -94,7 +94,8 @@ def price_of_operation() -> float:
     """Return the seconds that watching adds to an operation on a few numbers, measured now."""
     torch = sys.modules["torch"]
     mode = make_mode(Onlooker(Lineage(), Steps([], [])))
-    few, weights = torch.ones(8), torch.ones(8, requires_grad=True)
+    # On the host, whatever device the user has made the default one: looking starts no accelerator.
+    few, weights = torch.ones(8, device="cpu"), torch.ones(8, device="cpu", requires_grad=True)
 
     def seconds() -> float:
         start = time.perf_counter()
