@@ -64,8 +64,7 @@ def check(
         ValueError: a rule, level or device that does not exist.
     """
     chosen = choose_rules(only, ignore)
-    if level not in LEVELS:
-        raise ValueError(f"no level named {level!r}; the levels are {', '.join(LEVELS)}")
+    require_level(level)
     start = time.perf_counter()
     if "torch" not in sys.modules:
         return Report(skipped=(_NO_TORCH,))
@@ -91,6 +90,16 @@ def check(
             facts.forget()
             if trace is not None:
                 trace.forget()
+
+
+def require_level(level: str) -> None:
+    """Raise when a level does not exist.
+
+    Raises:
+        ValueError: a name that is no level's.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"no level named {level!r}; the levels are {', '.join(LEVELS)}")
 
 
 def choose_rules(only: Iterable[str], ignore: Iterable[str]) -> dict[str, type[Rule]]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from torchmagic.checking.engine import check, choose_rules
-from torchmagic.findings import LEVELS, Level
+from torchmagic.checking.engine import check, choose_rules, require_level
+from torchmagic.findings import Level
 from torchmagic.namespace import Snapshot, take_snapshot
 from torchmagic.tracing.sites import is_top_level
 from torchmagic.tracing.watch import Watch
@@ -25,8 +25,7 @@ class TracedBlock:
     def __init__(self, *, device: str | None, only: Iterable[str], ignore: Iterable[str], level: Level) -> None:
         self._options: dict[str, Any] = {"device": device, "only": tuple(only), "ignore": tuple(ignore), "level": level}
         choose_rules(self._options["only"], self._options["ignore"])
-        if level not in LEVELS:
-            raise ValueError(f"no level named {level!r}; the levels are {', '.join(LEVELS)}")
+        require_level(level)
         self._watch: Watch | None = None
         self._before: Snapshot | None = None
         self.report: Report | None = None

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torchmagic.cells.own_names import own_names
 from torchmagic.cells.python_text import python_text
 from torchmagic.cells.stored_source import find_filename, title_of
 from torchmagic.findings import at_least
 from torchmagic.magics.following import Following, begin_to_follow
-from torchmagic.magics.showing import say, show
+from torchmagic.magics.guarding import guarded
+from torchmagic.magics.showing import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
     from torchmagic.magics.options import Options
     from torchmagic.report import Report
-
-_LONGEST_REASON: Final = 120
 
 
 class StrictError(Exception):
@@ -62,7 +58,7 @@ class CheckRequest:
             # No code of the cell has come as far as to tell its name, so none ran.
             return
         error = None
-        with guarded():
+        with guarded("torchcheck"):
             filename = self.filename or (None if result is None else find_filename(self.shell, result))
             report = make_report(
                 self.shell,
@@ -93,13 +89,13 @@ def make_request(
     """Look at the namespace before the cell's code, and return the request for a report after it."""
     before = None
     # An interrupt is meant for the cell, whose code is about to run.
-    with guarded((Exception,)):
+    with guarded("torchcheck", (Exception,)):
         from torchmagic.checking import take_snapshot
 
         before = take_snapshot(shell.user_ns, hidden=own_names(shell))
     following = None
     if options.trace:
-        with guarded((Exception,)):
+        with guarded("torchcheck", (Exception,)):
             following = begin_to_follow(shell)
     return CheckRequest(shell, options, raw_cell, filename, before, memory, following)
 
@@ -127,13 +123,3 @@ def strict_error(report: Report) -> StrictError | None:
     if count == 0:
         return None
     return StrictError(f"torchcheck: {count} finding{'' if count == 1 else 's'}")
-
-
-@contextmanager
-def guarded(kinds: tuple[type[BaseException], ...] = (Exception, KeyboardInterrupt)) -> Iterator[None]:
-    """Turn what goes wrong in a report into one line, so that the cell's own outcome stands."""
-    try:
-        yield
-    except kinds as error:
-        first_line = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
-        say(f"torchcheck: the report failed: {type(error).__name__}: {first_line}".rstrip(": "))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import keyword
 import shlex
 from dataclasses import dataclass
 from typing import Final
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import MagicArgumentParser
+
+from torchmagic.magics.options import output_name
 
 _DESCRIPTION: Final = """\
 Show where the memory of every device went, by variable name.
@@ -71,9 +72,7 @@ def options_from(parsed: argparse.Namespace) -> MemoryOptions:
     Raises:
         UsageError: a name that is no name, or a number that makes no sense.
     """
-    output = parsed.output
-    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
-        raise UsageError(f"-o wants the name of a variable, not {output!r}")
+    output = output_name(parsed)
     if not 1 <= parsed.top <= _MOST_TOP:
         raise UsageError(f"--top wants a number from 1 to {_MOST_TOP:,}, not {parsed.top}")
     return MemoryOptions(tuple(parsed.paths), parsed.top, parsed.text, output, parsed.exact)

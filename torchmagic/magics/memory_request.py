@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from torchmagic.cells.own_names import own_names
+from torchmagic.magics.guarding import guarded
 from torchmagic.magics.showing import say, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
     from torchmagic.cells.own_frames import OwnFrames
     from torchmagic.magics.memory_options import MemoryOptions
     from torchmagic.measuring import MemoryWatch
-
-_LONGEST_REASON: Final = 120
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class MemoryRequest:
         """Show what the cell did, whatever it ended with."""
         del result
         self._stop_listening()
-        with guarded():
+        with guarded("gpumem"):
             from torchmagic.render.memory_change import change_html, change_text
 
             report = self.watch.end()
@@ -49,7 +45,7 @@ class MemoryRequest:
     def drop(self) -> None:
         """Stop measuring; nobody will be told."""
         self._stop_listening()
-        with guarded():
+        with guarded("gpumem"):
             self.watch.drop()
 
     def _stop_listening(self) -> None:
@@ -62,7 +58,7 @@ class MemoryRequest:
 def make_memory_request(shell: InteractiveShell, options: MemoryOptions) -> MemoryRequest | None:
     """Measure before the cell's code, and return the request for a report after it; None when that failed."""
     # An interrupt is meant for the cell, whose code is about to run.
-    with guarded((Exception,)):
+    with guarded("gpumem", (Exception,)):
         from torchmagic.measuring import MemoryWatch
 
         watch = MemoryWatch(shell.user_ns, own_names(shell), exact=options.exact)
@@ -77,13 +73,3 @@ def make_memory_request(shell: InteractiveShell, options: MemoryOptions) -> Memo
             frames.hide()
         return MemoryRequest(shell, options, watch, frames)
     return None
-
-
-@contextmanager
-def guarded(kinds: tuple[type[BaseException], ...] = (Exception, KeyboardInterrupt)) -> Iterator[None]:
-    """Turn what goes wrong in a report into one line, so that the cell's own outcome stands."""
-    try:
-        yield
-    except kinds as error:
-        first_line = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
-        say(f"gpumem: the report failed: {type(error).__name__}: {first_line}".rstrip(": "))

@@ -89,9 +89,6 @@ def options_from(parsed: argparse.Namespace) -> Options:
     Raises:
         UsageError: a name that is no name, or a rule or device that does not exist.
     """
-    output = parsed.output
-    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
-        raise UsageError(f"-o wants the name of a variable, not {output!r}")
     options = Options(
         device=parsed.device,
         only=_names(parsed.only),
@@ -99,11 +96,23 @@ def options_from(parsed: argparse.Namespace) -> Options:
         level=parsed.level,
         strict=parsed.strict,
         trace=parsed.trace,
-        output=output,
+        output=output_name(parsed),
     )
     if options.device or options.only or options.ignore:
         require_known(options)
     return options
+
+
+def output_name(parsed: argparse.Namespace) -> str | None:
+    """Return the name of the variable that `-o` wants the report in, or None.
+
+    Raises:
+        UsageError: it is no name of a variable.
+    """
+    output: str | None = parsed.output
+    if output is not None and (not output.isidentifier() or keyword.iskeyword(output)):
+        raise UsageError(f"-o wants the name of a variable, not {output!r}")
+    return output
 
 
 def require_known(options: Options) -> None:

@@ -10,7 +10,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from torchmagic.cells.lifecycle import Lifecycle
 from torchmagic.cells.registration import listen, register_transformer
 from torchmagic.cells.stored_source import find_cell_frame, show_as_typed, text_of_other_code
-from torchmagic.magics.check_request import guarded, make_report, make_request, strict_error
+from torchmagic.magics.check_request import make_report, make_request, strict_error
+from torchmagic.magics.guarding import guarded
 from torchmagic.magics.options import Options, help_text, options_from, parse, require_known, with_help
 from torchmagic.magics.showing import say, show
 
@@ -77,7 +78,7 @@ class TorchcheckMagics(Magics):
     def _check_now(self, options: Options) -> None:
         error = None
         # An interrupt is meant for the cell in which the line stands.
-        with guarded((Exception,)):
+        with guarded("torchcheck", (Exception,)):
             report = make_report(self.shell, options)
             error = strict_error(report) if options.strict else None
         if error is not None:
@@ -90,7 +91,7 @@ class TorchcheckMagics(Magics):
         memory = Memory()
 
         def make(cell: OpenCell) -> CheckRequest | None:
-            with guarded():
+            with guarded("torchcheck"):
                 return make_request(self.shell, options, cell.raw_cell, memory=memory)
             return None
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from torchmagic.holdings import DeviceMemory
+from torchmagic.render.words import failure
 
-_LONGEST_REASON = 120
 _Value = TypeVar("_Value")
 
 
@@ -31,6 +31,4 @@ def asked(function: Callable[..., _Value], *arguments: Any) -> _Value | None:
 
 def unreadable(device: str, problem: Exception) -> DeviceMemory:
     """Return a device of which nothing could be read, and why."""
-    first_line = (str(problem).splitlines() or [""])[0][:_LONGEST_REASON]
-    reason = f"{type(problem).__name__}: {first_line}".rstrip(": ")
-    return DeviceMemory(device, remarks=(f"its memory could not be read: {reason}",))
+    return DeviceMemory(device, remarks=(f"its memory could not be read: {failure(problem)}",))

@@ -12,11 +12,10 @@ from ipywidgets import HTML
 from torchmagic.holdings import DeviceMemory, Memory
 from torchmagic.panel.history import History
 from torchmagic.render.memory_live import LastLook, last_look, live_html, live_text
+from torchmagic.render.words import failure
 
 LIMIT_SECONDS: Final = 3600.0
 """A panel that nobody stops ends after an hour."""
-
-_LONGEST_REASON: Final = 120
 
 
 class LivePanel:
@@ -70,8 +69,7 @@ class LivePanel:
                 devices = self._read()
                 self._problem = ""
             except Exception as error:
-                first_line = (str(error).splitlines() or [""])[0][:_LONGEST_REASON]
-                self._problem = f"{type(error).__name__}: {first_line}".rstrip(": ")
+                self._problem = failure(error)
                 devices = self._memory.devices
             self._history.add(devices)
             self._draw(devices)

@@ -20,6 +20,8 @@ Sentence = tuple[str, ...]
 
 _IN_BACKQUOTES: Final = re.compile(r"`+([^`]+)`+")
 
+_LONGEST_REASON: Final = 120
+
 _SIZE_UNITS: Final = ("kB", "MB", "GB", "TB", "PB")
 
 
@@ -78,6 +80,12 @@ def size(used_bytes: int) -> str:
         if amount < 999.5 or unit == _SIZE_UNITS[-1]:
             break
     return f"{amount:.1f} {unit}" if amount < 9.95 else f"{amount:,.0f} {unit}"
+
+
+def failure(problem: BaseException) -> str:
+    """Return "ValueError: what it says", the first line of it cut to a readable length."""
+    first_line = (str(problem).splitlines() or [""])[0][:_LONGEST_REASON]
+    return f"{type(problem).__name__}: {first_line}".rstrip(": ")
 
 
 def duration(seconds: float) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
+from torchmagic.tracing.forks import LOOKING
 from torchmagic.tracing.mode import leave_out_of_compilation, retried
 from torchmagic.tracing.watch import take_off
 
@@ -31,7 +31,7 @@ class Allocations:
             self.note(tensor, is_new=False)
         self._mode = _make_mode(self)
         self._mode.__enter__()
-        _COUNTING.add(self)
+        LOOKING.add(self)
 
     def end(self) -> None:
         """Take the mode off, wherever in the stack it is by now."""
@@ -43,7 +43,7 @@ class Allocations:
 
     def stop(self) -> None:
         """Count nothing any more; the mode hands every operation on."""
-        _COUNTING.discard(self)
+        LOOKING.discard(self)
         if self._mode is not None:
             self._mode.active = False
 
@@ -144,16 +144,3 @@ def _make_mode(counting: Allocations) -> Any:
             return out
 
     return Counting()  # type: ignore[no-untyped-call]
-
-
-_COUNTING: Final[weakref.WeakSet[Allocations]] = weakref.WeakSet()
-
-
-def _stop_after_fork() -> None:
-    """Count nothing in a child process: nobody would see what it counts."""
-    for counting in list(_COUNTING):
-        counting.stop()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_stop_after_fork)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-import weakref
 from typing import Any, Final
 
 from torchmagic.tracing.compiled import Recompilation, allow_uncompiled, demand_compiled
+from torchmagic.tracing.forks import LOOKING
 from torchmagic.tracing.lineage import Lineage
 from torchmagic.tracing.mode import make_mode
 from torchmagic.tracing.onlooker import Onlooker
@@ -41,7 +40,7 @@ class Watch:
         allow_uncompiled()
         self._mode.__enter__()
         self._is_on = True
-        _WATCHES.add(self)
+        LOOKING.add(self)
         self._onlooker.sequence = sys.modules["torch"]._C._autograd._get_sequence_nr()  # noqa: SLF001
         self._started = time.perf_counter()
 
@@ -60,7 +59,7 @@ class Watch:
 
     def leave(self) -> None:
         """Take the mode off, without a result."""
-        _WATCHES.discard(self)
+        LOOKING.discard(self)
         self.stop()
         if self._is_on:
             self._is_on = False
@@ -109,16 +108,3 @@ def price_of_operation() -> float:
         watched = sum(seconds() for _ in range(_ROUNDS)) / _ROUNDS
     demand_compiled()
     return max(0.0, watched - bare)
-
-
-_WATCHES: Final[weakref.WeakSet[Watch]] = weakref.WeakSet()
-
-
-def _stop_after_fork() -> None:
-    """Look at nothing in a child process, such as a worker of a DataLoader: nobody would see what it sees."""
-    for watch in list(_WATCHES):
-        watch.stop()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_stop_after_fork)
